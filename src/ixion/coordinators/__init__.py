@@ -1,1 +1,1 @@
-"""Coordinators keep what clients agree on: groups and their offsets, transactions and their outcome."""
+"""The coordinators of groups (members, offsets) and of transactions (producers, outcomes)."""

@@ -1,4 +1,4 @@
-"""Reads the state of a coordinator back from its internal topic, whatever is in it.
+"""Loads the state of a coordinator from its internal topic, and skips what it cannot read.
 
     a record that cannot be read, or that the rules refuse     logged, counted, skipped
     a partition whose log cannot be read                       logged by name, failed, read again after a pause
@@ -7,8 +7,8 @@
 No exception leaves the loader: one bad record must not keep a broker from starting. (Kafka skips nothing: there such a
 record fails its partition until an operator repairs the log.)
 
-Loading is done in turns of the event loop, shared by all partitions (`timer.lane`), so that a broker that comes to lead
-fifty of them at once goes on serving. A small partition is there when `load` returns. Everything belongs to the loop.
+Loading runs in turns of the event loop, shared by all partitions (`timer.lane`), so a broker that becomes leader of
+fifty of them at once continues to serve. A small partition is loaded when `load` returns. Everything runs on the loop.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ LOGGED: Final = 10  # skipped records that one load logs one by one; the others 
 
 
 class Loadable(Protocol):
-    """A partition that is to be loaded, and what its coordinator does with what is read."""
+    """A partition to be loaded, and how its coordinator handles the records."""
 
     @property
     def partition(self) -> int: ...
 
     def is_wanted(self) -> bool:
-        """False once it was resigned or elected anew: loading it ends, and nothing more is called."""
+        """False once this broker resigned or was elected again: loading ends, and nothing more is called."""
 
     def begin(self) -> None:
         """Forget what an earlier attempt has read."""
 
     def control(self, batch: BatchView, /) -> None:
-        """A control batch. What this raises makes the loader skip it."""
+        """Handle a control batch. If this raises, the loader skips the batch."""
 
     def replay(self, batch: BatchView, record: Record, /) -> None:
-        """A record, in the order of the log. What this raises makes the loader skip it; nothing may be changed then."""
+        """Handle a record, in the order of the log. If it raises it changes nothing; the loader skips the record."""
 
     def finish(self) -> Steps[None]:
-        """All is read: serve it."""
+        """Everything is loaded: begin to serve."""
 
     def fail(self) -> None:
         """The log cannot be read: refuse requests. The loader tries again."""
@@ -75,13 +75,13 @@ class Loader:
         self._lane.run(self._steps(load), partial(self._ended, load), target.is_wanted)
 
     def forget(self, partition: int) -> None:
-        """The partition is led elsewhere from now on."""
+        """Stop retrying a partition that is now led elsewhere."""
         self.failed.pop(partition, None)
 
     def skip(self, partition: int, what: str, error: Exception) -> None:
         """Count something that cannot be served, and log it."""
         self.skipped += 1
-        logger.warning("%s-%d: %s is skipped: %r", self._log.name, partition, what, error)
+        logger.warning("%s-%d: skipped %s: %r", self._log.name, partition, what, error)
 
     def _steps(self, load: LoadAttempt) -> Steps[None]:
         target = load.target
@@ -127,7 +127,7 @@ class Loader:
         target, name = load.target, self._log.name
         pause_ms = min(RETRY_MS << min(load.attempt, 16), MAX_RETRY_MS)
         logger.error(
-            "%s-%d cannot be loaded, and what it coordinates is not served; the next attempt is in %d ms: %s",
+            "%s-%d cannot be loaded, so its groups or transactions are not served; retrying in %d ms: %s",
             *(name, target.partition, pause_ms, error),
             exc_info=None if isinstance(error, KafkaError) else error,  # such as a directory that is offline
         )

@@ -1,7 +1,7 @@
-"""What the error codes of an append to an internal topic become in the answer of a coordinator.
+"""Translates error codes of an append to an internal topic into those of a coordinator.
 
-Clients of a coordinator know groups and transactions, and not the partition that holds them. Codes that are not here
-stay as they are.
+Clients of a coordinator know about groups and transactions, not about the partition that holds them. Codes that are not
+listed stay as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COORDINATOR_CODES: Final = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-# Of a classic group: a member that has REBALANCE_IN_PROGRESS joins again.
+# For a classic group: on REBALANCE_IN_PROGRESS a member joins again.
 GROUP_CODES: Final = {**COORDINATOR_CODES, ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS}
 COMMIT_CODES: Final = {
     **COORDINATOR_CODES,

@@ -146,7 +146,7 @@ def test_a_record_that_cannot_be_read_is_logged_counted_and_skipped(caplog: pyte
     told = [record.getMessage() for record in caplog.records]
     first = log.next_offset - len(BAD) - 1
     for place in range(len(BAD)):
-        assert any(f"__consumer_offsets-0: the record at offset {first + place} is skipped" in each for each in told)
+        assert any(f"__consumer_offsets-0: skipped the record at offset {first + place}" in each for each in told)
     waiting = world.join("a-1")
     world.advance(10)
     assert waiting.code is ErrorCode.NONE

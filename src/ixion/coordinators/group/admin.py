@@ -32,7 +32,7 @@ class Admin:
         self._offsets = offsets
 
     def list(self, states: Collection[str], types: Collection[str]) -> Steps[tuple[ErrorCode, tuple[ListedGroup, ...]]]:
-        """An empty filter matches every group. Upper and lower case are the same."""
+        """An empty filter matches every group. Filters ignore case."""
         wanted_states = {state.lower() for state in states}
         wanted_types = {kind.lower() for kind in types}
         code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._shards.is_loading else ErrorCode.NONE
@@ -101,7 +101,7 @@ def listed(group: Group) -> ListedGroup:
 
 
 def described(group: ClassicGroup) -> Steps[DescribedGroup]:
-    """During a rebalance no protocol is agreed on, so no metadata is shown; assignments are those of before it."""
+    """During a rebalance there is no protocol, so metadata is empty; assignments are the previous ones."""
     name = group.protocol_name if group.state is STABLE else None
     state = group.state
     members: list[DescribedGroupMember] = []

@@ -1,4 +1,4 @@
-"""The sender of a request, as far as a group needs it."""
+"""What a group needs to know about the sender of a request."""
 
 from __future__ import annotations
 

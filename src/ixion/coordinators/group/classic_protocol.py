@@ -46,8 +46,8 @@ class ClassicProtocol:
         self._call_soon = call_soon
 
     def join(self, request: JoinGroupRequest, caller: Caller, respond: RespondJoin) -> None:
-        # Answering may bring the next request of the same connection at once. So the answers of a rebalance, which go
-        # to many while the group is changing, are sent when it has finished changing.
+        # An answer may bring the next request of the same connection at once. A rebalance answers many members while
+        # the group is changing, so its answers are sent in the next turn, when the group has finished changing.
         def later(answer: object) -> None:
             self._call_soon(respond, answer)
 
@@ -75,7 +75,7 @@ class ClassicProtocol:
                 group = self._consumer.migrations.replace_empty(shard, group)
             self._joining.join(group, request, caller, later)
             if group.is_awaited:
-                shard.groups[request.group_id] = group  # a new group, unless it has refused its first member
+                shard.groups[request.group_id] = group  # keep a new group, unless it refused its first member
 
     def sync(self, request: SyncGroupRequest, respond: RespondSync) -> None:
         def later(answer: object) -> None:
@@ -83,7 +83,7 @@ class ClassicProtocol:
 
         found = self._find(request.group_id)
         if found is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # Old clients do not expect that code here. What the rebalance had reached is lost; it begins anew.
+            # Old clients do not expect COORDINATOR_LOAD_IN_PROGRESS here. This one makes them join again.
             respond(sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
         elif isinstance(found, ErrorCode):
             respond(sync_error(found))
@@ -95,7 +95,7 @@ class ClassicProtocol:
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         found = self._find(request.group_id)
         if found is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            return ErrorCode.NONE  # no session can end before the group is loaded
+            return ErrorCode.NONE  # no session timeout runs before the group is loaded
         if isinstance(found, ErrorCode):
             return found
         if isinstance(found, ConsumerGroup):
@@ -103,7 +103,7 @@ class ClassicProtocol:
         return heartbeat(self._rebalance, found, request)
 
     def leave(self, group_id: str, leaving: Sequence[MemberIdentity]) -> ErrorCode | list[ErrorCode]:
-        """A code for all, or one for each."""
+        """One code for the whole request, or one for each member."""
         found = self._find(group_id)
         if found is ErrorCode.UNKNOWN_MEMBER_ID:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)

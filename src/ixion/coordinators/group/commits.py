@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
 
 
 class Committer(NamedTuple):
-    """The member that commits, in its generation, or a client that is no member (-1, "")."""
+    """The member that commits, with its generation, or a client that is not a member (-1, "")."""
 
     group_id: str
     member_id: str = ""
@@ -45,14 +45,14 @@ class Committer(NamedTuple):
     generation: int = -1  # or member epoch
     producer_id: int = NO_PRODUCER_ID  # of the transaction, if it is part of one
     producer_epoch: int = NO_PRODUCER_EPOCH
-    knows_epochs: bool = True  # False: by a version of the request that is older than consumer groups
+    knows_epochs: bool = True  # False: the version of the request is older than consumer groups
 
     @property
     def is_transactional(self) -> bool:
         return self.producer_id != NO_PRODUCER_ID
 
 
-Answered = Callable[[list[ErrorCode]], None]  # in the order of what was wanted
+Answered = Callable[[list[ErrorCode]], None]  # in the order of the request
 
 
 class Commits:
@@ -73,7 +73,7 @@ class Commits:
         self._clock_ms = clock_ms
 
     def commit(self, committer: Committer, wanted: Sequence[Wanted], done: Answered, *, retention_ms: int = -1) -> None:
-        """A retention of -1 is the broker's."""
+        """A `retention_ms` of -1 means the broker's setting."""
         shard = self._shards.find_for(committer.group_id)
         if isinstance(shard, ErrorCode):
             done([shard] * len(wanted))
@@ -90,7 +90,7 @@ class Commits:
             if committer.generation >= 0:
                 knows = committer.knows_epochs and not committer.is_transactional
                 return ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION
-            return ErrorCode.NONE  # a consumer that assigns partitions by itself and only stores offsets here
+            return ErrorCode.NONE  # a consumer that assigns its own partitions and only stores offsets
         if isinstance(group, ConsumerGroup):
             if committer.generation < 0 and not group.members:
                 return ErrorCode.NONE
@@ -101,7 +101,7 @@ class Commits:
                 return ErrorCode.UNSUPPORTED_VERSION
             code = check_offset_use(group, committer.member_id, committer.generation, self._ids_of(wanted))
             if committer.is_transactional and code is ErrorCode.STALE_MEMBER_EPOCH:
-                return ErrorCode.ILLEGAL_GENERATION  # the older of the two, which producers know
+                return ErrorCode.ILLEGAL_GENERATION  # not STALE_MEMBER_EPOCH, which producers do not know
             return code
         code = check_commit(
             group, committer.member_id, committer.instance_id, committer.generation, committer.is_transactional
@@ -109,7 +109,7 @@ class Commits:
         if code is not ErrorCode.NONE or committer.is_transactional or group.state is EMPTY:
             return code
         if group.state is COMPLETING_REBALANCE:
-            return ErrorCode.REBALANCE_IN_PROGRESS  # it knows the generation, but not yet what it may read
+            return ErrorCode.REBALANCE_IN_PROGRESS  # it has the generation, but not its assignment yet
         self._rebalance.heartbeats.renew(group, group.members[committer.member_id])
         return code
 

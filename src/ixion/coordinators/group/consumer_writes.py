@@ -1,4 +1,4 @@
-"""Writes changes of consumer groups to the log. What cannot be written is undone: the partition is read again."""
+"""Writes changes of consumer groups to the log. If a write fails, the partition is loaded again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ConsumerWrites:
         self._bounds = bounds
 
     def note(self, group: ConsumerGroup) -> None:
-        """The group has changed: count what it holds."""
+        """Count the memory of a group that has changed."""
         self._bounds.hold(group.group_id, group.held_bytes)
 
     def write(
@@ -40,7 +40,7 @@ class ConsumerWrites:
         respond: Callable[[A], None],
         refuse: Callable[[ErrorCode], A],
     ) -> None:
-        """Respond with `answer` once the records are in the log, or with what `refuse` makes of the error."""
+        """Respond with `answer` once the records are in the log, or with `refuse(code)` if they cannot be written."""
 
         def written(code: ErrorCode) -> None:
             if code is ErrorCode.NONE:
@@ -68,5 +68,5 @@ class ConsumerWrites:
 
     def _written_quietly(self, shard: GroupShard, code: ErrorCode) -> None:
         if code is not ErrorCode.NONE:
-            logger.warning("a change of a group could not be stored (%s); its state is read again", code.name)
+            logger.warning("a change of a group could not be stored (%s); loading its partition again", code.name)
             self._shards.reload(shard)

@@ -1,4 +1,4 @@
-"""The group coordinator: puts its parts together, and looks after them through the life of the broker.
+"""The group coordinator: builds its parts, and starts, feeds and stops them.
 
     classic    join, sync, heartbeat, leave            the classic protocol
     consumer   heartbeat, describe                     the consumer protocol (KIP-848)
@@ -6,7 +6,7 @@
     offsets    fetch, delete                           offsets out of it
     admin      list, describe, delete                  groups as seen from outside
 
-Everything happens on the broker's event loop. A change of a group or an offset is in the log before it is answered.
+Everything happens on the broker's event loop. Every change is in the log before the request is answered.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class GroupCoordinator:
         new_id: Callable[[str], str] = random_id,
         lease: Lease = lambda: 0,
     ) -> None:
-        """`version` is the level of group.version that is in force; `lease` is that of `doubt`."""
+        """`version` is the present level of group.version; for `lease` see `doubt`."""
         self._timer = timer
         self._clock_ms = clock_ms
         self._config = config
@@ -103,7 +103,7 @@ class GroupCoordinator:
 
     @property
     def purgatories(self) -> tuple[DelayedOperationPurgatory, ...]:
-        """The purgatories of members that wait, and of heartbeats that are expected."""
+        """The purgatories of rebalances and of heartbeats."""
         return self.rebalance.heartbeat_purgatory, self.rebalance.rebalance_purgatory
 
     def count_states(self) -> Steps[Mapping[str, int]]:
@@ -116,7 +116,7 @@ class GroupCoordinator:
         return found
 
     def start(self) -> None:
-        """Start to look for old offsets at intervals."""
+        """Start to expire old offsets at intervals."""
         interval_ms = self._config.current[settings.OFFSETS_RETENTION_CHECK_INTERVAL_MS]
         self._cleanup = self._timer.call_later(interval_ms, self._clean_up)
 
@@ -131,7 +131,7 @@ class GroupCoordinator:
             purgatory.shutdown()
 
     def on_elected(self, partition: int, leader_epoch: int) -> None:
-        """This broker has become the leader of a partition of __consumer_offsets."""
+        """Load a partition of __consumer_offsets that this broker now leads."""
         known = self.shards.at(partition)
         self.shards.elect(partition, leader_epoch)
         shard = self.shards.at(partition)
@@ -142,24 +142,24 @@ class GroupCoordinator:
         self.shards.resign(partition)
 
     def commit_transactional(self, committer: Committer, wanted: Sequence[Wanted], done: Answered) -> None:
-        """Offsets that count when the transaction of `committer.producer_id` commits; a code for each, in their order.
+        """Write offsets that take effect when the transaction of `committer.producer_id` commits.
 
         The caller has verified that the producer may add to its transaction.
         """
         self.commits.commit(committer, wanted, done)
 
     def on_transaction_marker(self, partition: int, producer_id: int, committed: bool) -> None:
-        """A transaction has ended in a partition of __consumer_offsets: its offsets count now, or never."""
+        """A transaction has ended in a partition of __consumer_offsets: apply or drop its offsets."""
         shard = self.shards.at(partition)
         if shard is not None:
             shard.end_transaction(producer_id, committed)
 
     def on_topics_deleted(self, names: Iterable[str]) -> None:
-        """A topic that is made anew under the same name starts without offsets."""
+        """Forget offsets of deleted topics: a new topic of the same name starts without."""
         self._sweeps.run(self._forget_topics(frozenset(names), self._clock_ms()), _log_error)
 
     def expire_offsets(self) -> None:
-        """Forget what is older than offsets.retention.minutes, unless an earlier call is still at work."""
+        """Forget offsets older than offsets.retention.minutes, unless an earlier call still runs."""
         if not self._is_expiring:
             self._is_expiring = True
             self._sweeps.run(self._expire_all(), self._expired)
@@ -169,7 +169,7 @@ class GroupCoordinator:
         _log_error(None, error)
 
     def _forget_topics(self, gone: frozenset[str], before_ms: int) -> Steps[None]:
-        """Offsets of these topics that were committed until then; later ones are of a new topic."""
+        """Forget offsets of these topics committed before `before_ms`; later ones belong to a new topic."""
         for shard in self.shards:
             for group_id, offsets in list(shard.offsets.items()):
                 if self.shards.holds(shard):
@@ -194,7 +194,7 @@ class GroupCoordinator:
         group_id = group.group_id
         offsets = shard.offsets.get(group_id)
         if offsets is not None and len(offsets.committed) > FORGET_AT_ONCE:
-            # So many that they go before their group, in pieces.
+            # Too many for one turn: remove them in pieces, before the group.
             old = expired(group, offsets, now_ms, retention_ms)
             yield from self.offsets.forget_steps(shard, group_id, old, _log_failure)
             offsets = shard.offsets.get(group_id)

@@ -1,15 +1,15 @@
 """Whether this broker still leads the partitions of __consumer_offsets that it believes to lead.
 
-A broker that is out of contact with ZooKeeper for longer than its session is replaced, and learns it only when a
-LeaderAndIsr reaches it. The offsets that it answers meanwhile may be older than a transaction that the new leader has
-completed, and a client that copies records exactly once would continue from them and copy some twice. (Kafka answers
-them.) Requests that ask for stable offsets are answered when that cannot be:
+A broker that is out of contact with ZooKeeper for longer than its session is replaced, and notices only when a
+LeaderAndIsr reaches it. Until then the offsets that it answers may be older than a transaction that the new leader has
+completed. A client that copies records exactly once would continue from them and copy some records twice. (Kafka
+answers them.) So a request for stable offsets waits until this broker is sure that it still leads:
 
-    the session in which the shard was elected cannot have expired       answered at once
-    otherwise                                                            when the in-sync followers have been heard
+    the session in which it was elected cannot have expired     it is sure at once
+    otherwise                                                   once every in-sync follower has fetched twice
 
-The new leader is one of the in-sync followers, and a leader does not fetch. Each of them must fetch twice: the first
-fetch may have been under way since before the request, the second one was sent after the answer to the first.
+A new leader would be one of the in-sync followers, and a leader does not fetch. Each of them must fetch twice: the
+first fetch may have been sent before the request came, the second was sent after the answer to the first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Doubt:
         shard.elected_in = self._lease()
 
     def partitions(self, group_ids: Iterable[str]) -> set[int]:
-        """Those that this broker may no longer lead."""
+        """The partitions of these groups that this broker may no longer lead."""
         lease = self._lease()
         found: set[int] = set()
         for group_id in group_ids:
@@ -51,7 +51,7 @@ class Doubt:
         return found
 
     def resolve(self, partitions: Iterable[int], done: Resolved) -> Callable[[], None]:
-        """Wait for the followers. The result gives up waiting; `done` is not called then."""
+        """Wait for the followers. Calling the result stops the wait; `done` is not called then."""
         question = Question(self._log, self._timer, partitions, done)
         question.look()
         return question.give_up
@@ -82,7 +82,7 @@ class Question:
         self._is_over = True
 
     def _is_settled(self, partition: int) -> bool:
-        """True also if the partition is led elsewhere: then the coordinator says so."""
+        """Also True if the partition is led elsewhere: the coordinator then answers NOT_COORDINATOR."""
         counts = self._log.follower_fetches(partition)
         if counts is None:
             return True

@@ -1,18 +1,18 @@
-"""Which offsets are old. A group without offsets and members is forgotten too.
+"""Which offsets have expired.
 
 The clock of an offset starts when no member needs it any more:
 
-| group                                   | an offset is old when … have passed since                       |
+| group                                   | offsets.retention.minutes count from                             |
 |-----------------------------------------|------------------------------------------------------------------|
 | empty                                   | the group became empty, or the commit if that was later          |
 | consumers, stable; consumer group       | the commit, and only for topics that no member reads any more    |
 | never had members                       | the commit                                                       |
 | anything else                           | never                                                            |
 
-(Kafka looks at the first of the two only for an empty group, so that an offset which an administrator has just set may
-be gone at the next check.)
+(For an empty group Kafka looks only at the time when it became empty. So an offset that an administrator has just set
+may be gone at the next check.)
 
-An old client may have given an offset a retention of its own; that then counts instead.
+An old client may have set a retention for an offset; then that one counts.
 """
 
 from __future__ import annotations

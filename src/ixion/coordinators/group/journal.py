@@ -1,4 +1,4 @@
-"""Writes to __consumer_offsets. A write is one batch, so all of its records count or none does."""
+"""Writes to __consumer_offsets. A write is one batch, so either all of its records are in the log or none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Journal:
         self._clock_ms = clock_ms
 
     def has_room_for(self, partition: int, offsets: int) -> bool:
-        """Whether one batch may hold so many offsets. If not, there is no need to make it."""
+        """Whether this many offsets fit into one batch, checked before it is built."""
         return offsets * LEAST_OFFSET_BYTES <= self._log.largest_batch(partition)
 
     def write(
@@ -35,7 +35,7 @@ class Journal:
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> None:
-        """One record, or a client's offsets. With a producer id the batch belongs to its transaction."""
+        """Write one record, or a client's offsets. With a producer id the batch belongs to its transaction."""
         transactional = producer_id != NO_PRODUCER_ID
         builder = BatchBuilder(
             producer_id=producer_id,
@@ -46,10 +46,10 @@ class Journal:
         self._append(partition, records, done, builder)
 
     def write_change(self, partition: int, records: Sequence[Entry], done: Callable[[ErrorCode], None]) -> None:
-        """A change of a group, in one batch however large: a crash leaves all of it in the log, or nothing.
+        """Write a change of a group as one batch of any size: a crash leaves all of it in the log, or nothing.
 
         A group of ten thousand members has targets of more than max.message.bytes. (Kafka refuses such a change, so
-        that the group cannot move on.) What does not fit into a segment is refused here as well.
+        that the group cannot move on.) Only a change that does not fit into a segment is refused here.
         """
         if records:
             self._append(partition, records, lambda code, _: done(code), BatchBuilder(), whole=True)
@@ -80,7 +80,7 @@ class Journal:
 
 
 class Draft:
-    """A change of a group that is written down a record at a time, and then written as a whole."""
+    """A change of a group that is encoded one record at a time, and then written as one batch."""
 
     def __init__(self, log: CoordinatorLog, partition: int, now_ms: int) -> None:
         self._log = log
@@ -92,5 +92,5 @@ class Draft:
         self._builder.append(record[0], record[1], timestamp=self._now_ms)
 
     def write(self, done: Callable[[ErrorCode], None]) -> None:
-        """There is at least one record."""
+        """Call this only with at least one record."""
         self._log.append(self._partition, self._builder.build(), lambda code, _: done(code), whole=True)

@@ -1,4 +1,4 @@
-"""When a group goes from one protocol to the other, and what is written then. (How: see `consumer.migration`.)
+"""When a group changes its protocol, and what is written then. (How: see `consumer.migration`.)
 
 change         a consumer heartbeat finds a classic group with members: upgrade, if the policy allows it
 downgrade      the last member of the consumer protocol leaves, and the others speak classic
@@ -40,7 +40,7 @@ class Migrations:
         resume: Callable[[ConsumerGroup], None],
         unload: Callable[[ConsumerGroup], None],
     ) -> None:
-        """`resume` begins to watch the members of a group, `unload` ends that."""
+        """`resume` starts the session timeouts of a group's members, `unload` stops them."""
         self._rebalance = rebalance
         self._topics = topics
         self._limits = limits
@@ -53,7 +53,7 @@ class Migrations:
     def change(
         self, shard: GroupShard, request: ConsumerGroupHeartbeatRequest
     ) -> tuple[Change, ClassicGroup | ConsumerGroup | None]:
-        """What the heartbeat is to change, and the group so far. Nothing is replaced yet."""
+        """A change for the heartbeat, and the present group. Nothing is replaced yet."""
         now_ms = self._clock_ms()
         group = shard.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
@@ -71,10 +71,10 @@ class Migrations:
         try:
             return to_consumer_group(group, self._topics, now_ms), group
         except KafkaError as error:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"The group cannot be upgraded: {error.message}") from None
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"the group cannot be upgraded: {error.message}") from None
 
     def upgraded(self, change: Change, before: ClassicGroup) -> None:
-        """The consumer group takes the place of the classic one."""
+        """Put the consumer group in the place of the classic one."""
         if before.protocol_type is not None:
             change.records.insert(0, group_tombstone(before.group_id))
         self._rebalance.unload(before, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -101,7 +101,7 @@ class Migrations:
         self._rebalance.prepare_if_possible(classic, f"the last member of the consumer protocol is gone: {reason}")
 
     def replace_empty(self, shard: GroupShard, group: ConsumerGroup) -> ClassicGroup:
-        """The consumer group has no members, so it becomes a classic one."""
+        """Replace a consumer group without members by a classic one."""
         classic = ClassicGroup(group.group_id, self._clock_ms())
         self._replace(shard, group, classic)
         self._writes.write_quietly(shard, group_tombstones(group))

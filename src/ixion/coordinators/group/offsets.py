@@ -1,13 +1,13 @@
-"""How far a group has read: committed offsets, and those that wait for the end of a transaction.
+"""The offsets of a group: committed ones, and those that wait for the end of a transaction.
 
-An offset that is committed in a transaction is pending under its producer until the marker comes. Which of two commits
-of one partition counts is decided by where they stand in the log, not by which became visible last:
+An offset that is committed in a transaction is pending under its producer until the marker comes. Of two commits of one
+partition, the one that is later in the log counts, not the one that became visible last:
 
     record 10   producer 7 commits offset 500 in a transaction    pending
     record 11   the consumer commits offset 600                   committed: 600
     record 12   the transaction of producer 7 commits             stays 600, because 11 > 10
 
-Compaction would keep record 11 and drop 10, and a restart must find what was there before it.
+Compaction keeps record 11 and drops 10, and a restart must load the same offset.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Committed(NamedTuple):
     leader_epoch: int  # of the last record read, -1 if the client did not say
     metadata: str
     commit_ms: int
-    expire_ms: int  # only for old clients that ask for a retention of their own
+    expire_ms: int  # only set by old clients, which may ask for their own retention
     record_offset: int  # of the record in __consumer_offsets
 
 
@@ -53,7 +53,7 @@ class GroupOffsets:
                 self.committed[partition] = value
 
     def remove(self, partition: TopicPartition) -> None:
-        """Forget the partition, what is pending for it included."""
+        """Forget the partition and its pending offsets."""
         self.committed.pop(partition, None)
         for pending in self.pending.values():
             pending.pop(partition, None)
@@ -65,7 +65,7 @@ class GroupOffsets:
         return partition in self.committed or self.is_pending(partition)
 
     def is_committed_before(self, partition: TopicPartition, end_ms: int) -> bool:
-        """Nothing of it, pending or not, was committed after that."""
+        """Whether all its offsets, pending ones too, were committed by then."""
         known = self.committed.get(partition)
         values = [known] if known is not None else []
         values += [pending[partition] for pending in self.pending.values() if partition in pending]

@@ -49,7 +49,7 @@ def group_key(group_id: str) -> bytes:
 
 
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Entry:
-    """The group with these assignments by member id, which need not be the members' own yet."""
+    """The group with these assignments by member id, which the members may not have yet."""
     name = group.protocol_name
     members = tuple(
         MemberMetadata(

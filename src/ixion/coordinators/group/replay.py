@@ -41,7 +41,7 @@ def replay_control(shard: GroupShard, batch: BatchView) -> None:
 
 
 def replay_record(shard: GroupShard, batch: BatchView, record: Record) -> None:
-    """Raises if the record cannot be read or the rules refuse it; nothing is changed then."""
+    """Raises, and changes nothing, if the record cannot be read or the rules refuse it."""
     key = record.key
     number = record_type(b"" if key is None else key)
     assert key is not None

@@ -1,4 +1,4 @@
-"""What a coordinator knows of one partition of __consumer_offsets: the groups that live there, and their offsets."""
+"""The state of one partition of __consumer_offsets: its groups, and their offsets."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class GroupShard:
     def __init__(self, partition: int, leader_epoch: int) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
-        self.elected_in: int | None = None  # the session of this broker with the tree, None if it may have expired
+        self.elected_in: int | None = None  # the ZooKeeper session of this broker; None if it may have expired
         self.loading = True  # until every record has been replayed
         self.failed = False  # the log cannot be read; loading is tried again
         self.resumed: list[Group] = []  # while loading: the groups whose members are watched already
         self.groups: dict[str, Group] = {}
         self.offsets: dict[str, GroupOffsets] = {}
         self.open_transactions: dict[int, set[str]] = {}  # producer id -> groups with pending offsets
-        self.unreplicated: dict[str, int] = {}  # group -> the end of its last commit that waited for replicas
-        self.unreplicated_end = 0  # the same for the groups that found no place there
+        self.unreplicated: dict[str, int] = {}  # group -> end offset of its last commit that waits for replicas
+        self.unreplicated_end = 0  # the same for all groups beyond MOST_UNREPLICATED
 
     def clear(self) -> None:
-        """Before it is loaded, for the first time or once more."""
+        """Forget everything, before the partition is loaded or loaded again."""
         self.loading = True
         self.failed = False
         self.groups.clear()
@@ -66,7 +66,7 @@ class GroupShard:
         self.open_transactions.setdefault(producer_id, set()).add(group_id)
 
     def wait_for_replicas(self, group_id: str, end: int) -> None:
-        """A commit of the group ends there in the log, and the replicas do not have it yet."""
+        """Note that a commit of the group ends at offset `end`, which the replicas do not have yet."""
         if len(self.unreplicated) >= MOST_UNREPLICATED and group_id not in self.unreplicated:
             self.unreplicated.clear()
             self.unreplicated_end = end
@@ -77,7 +77,7 @@ class GroupShard:
             del self.unreplicated[group_id]
 
     def awaited_end(self, group_id: str) -> int:
-        """Until the replicas have the log up to there, a commit of the group may be missing from its offsets."""
+        """The offset up to which the replicas must have the log before the group's offsets are stable."""
         return max(self.unreplicated.get(group_id, 0), self.unreplicated_end)
 
     def end_transaction(self, producer_id: int, committed: bool) -> None:

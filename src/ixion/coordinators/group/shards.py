@@ -1,7 +1,7 @@
 """The partitions of __consumer_offsets that this broker leads, loaded or being loaded.
 
 While a partition is being loaded its groups answer COORDINATOR_LOAD_IN_PROGRESS. If it cannot be loaded they answer
-COORDINATOR_NOT_AVAILABLE, on which clients try again. (Kafka says NOT_COORDINATOR, which sends clients to look for
+COORDINATOR_NOT_AVAILABLE, on which clients retry. (Kafka answers NOT_COORDINATOR, so that clients look for
 another coordinator.)
 """
 
@@ -43,7 +43,7 @@ class Shards:
         self._on_unloaded = on_unloaded
         self.most_groups = MOST_GROUPS
         self._shards: dict[int, GroupShard] = {}
-        self._places: dict[str, int] = {}  # the partitions of groups that were asked for
+        self._places: dict[str, int] = {}  # by group id: the partition of a group that a request named
         self.loader = Loader(log, timer)
 
     def __iter__(self) -> Iterator[GroupShard]:
@@ -54,7 +54,7 @@ class Shards:
         return any(shard.loading and not shard.failed for shard in self._shards.values())
 
     def partition_for(self, group_id: str) -> int:
-        """Remembered, because the hash of a name is computed character by character."""
+        """The result is remembered: hashing a name character by character is slow."""
         known = self._places.get(group_id)
         if known is None:
             if len(self._places) >= MAX_REMEMBERED:
@@ -66,7 +66,7 @@ class Shards:
         return self._shards.get(partition)
 
     def find(self, group_id: str) -> GroupShard | ErrorCode:
-        """Where the group lives, or why that cannot be said here and now."""
+        """The shard of the group, or the error code if it cannot be served here now."""
         shard = self._shards.get(self.partition_for(group_id))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
@@ -75,8 +75,8 @@ class Shards:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE if shard.failed else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def find_for(self, group_id: str) -> GroupShard | ErrorCode:
-        """As `find`, for a request that may make the group: there can be `most_groups`, of which most have no members
-        any more, only offsets. Clients try again; groups that nobody uses expire."""
+        """As `find`, for a request that may create the group. At `most_groups` it gets COORDINATOR_NOT_AVAILABLE and
+        retries; groups without members expire with their offsets."""
         shard = self.find(group_id)
         if isinstance(shard, ErrorCode) or group_id in shard.groups:
             return shard
@@ -86,8 +86,8 @@ class Shards:
         return shard if count < self.most_groups else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def elect(self, partition: int, leader_epoch: int) -> None:
-        """This broker leads the partition from now on. An epoch that is not new says nothing."""
-        self._places.clear()  # the topic may have been made just now, with a number of partitions of its own
+        """Load a partition that this broker now leads. A leader epoch that is not newer is ignored."""
+        self._places.clear()  # the topic may be new, with another number of partitions
         known = self._shards.get(partition)
         if known is not None:
             if leader_epoch <= known.leader_epoch:
@@ -103,7 +103,7 @@ class Shards:
             self.unload(shard)
 
     def reload(self, shard: GroupShard) -> None:
-        """What is in memory is not what is in the log: begin again from there."""
+        """Memory and log differ: load the partition again."""
         if self._shards.get(shard.partition) is shard:
             self.resign(shard.partition)
             self.elect(shard.partition, shard.leader_epoch)
@@ -112,7 +112,7 @@ class Shards:
         return self._shards.get(shard.partition) is shard
 
     def serve(self, shard: GroupShard) -> Steps[None]:
-        """All records of the partition have been replayed: its groups are served."""
+        """All records have been replayed: begin to serve the groups of the partition."""
         deleted = [each for each in shard.groups.values() if isinstance(each, ConsumerGroup) and each.dead]
         for dead in deleted:
             del shard.groups[dead.group_id]
@@ -139,7 +139,7 @@ class Shards:
 
 
 class ShardLoad:
-    """The partition of a shard, for the loader."""
+    """What the loader needs of a shard."""
 
     def __init__(self, shards: Shards, shard: GroupShard) -> None:
         self._shards = shards

@@ -23,12 +23,12 @@ from ixion.timer.turns import Steps
 
 FORGET_AT_ONCE: Final = 500  # partitions; a millisecond or two
 
-# A partition, what is committed for it (None: nothing) and a code.
+# A partition, its committed offset (None: none) and a code.
 Found = tuple[TopicPartition, Committed | None, ErrorCode]
 
 
 class OffsetReader(NamedTuple):
-    """The group whose offsets are read, and the member that reads them if it is of a consumer group."""
+    """The group whose offsets are read, and for a consumer group the member that reads them."""
 
     group_id: str
     member_id: str | None = None
@@ -43,10 +43,12 @@ class StoredOffsets:
     def fetch(
         self, reader: OffsetReader, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
     ) -> Steps[list[Found] | ErrorCode]:
-        """`None` asks for all. With `require_stable`, a partition whose offset is pending is to be asked for again.
+        """All offsets if `partitions` is None. With `require_stable`, a partition with a pending offset gets
+        UNSTABLE_OFFSET_COMMIT.
 
-        So is a group with a commit that is not replicated yet. This broker may no longer lead the partition without
-        knowing it, and the new leader may have taken the same commit as part of a transaction that is complete by now.
+        So does every partition of a group with a commit that is not replicated yet. This broker may no longer lead the
+        partition without knowing it, and the new leader may have the same commit in a transaction that is complete by
+        now.
         """
         shard = self._shards.find(reader.group_id)
         if isinstance(shard, ErrorCode):
@@ -100,7 +102,7 @@ class StoredOffsets:
     def forget(
         self, shard: GroupShard, group_id: str, partitions: Iterable[TopicPartition], done: Callable[[ErrorCode], None]
     ) -> None:
-        """Tombstones for those of the partitions that the group has offsets of."""
+        """Write tombstones for those partitions that the group has offsets of."""
         offsets = shard.offsets.get(group_id)
         known = [] if offsets is None else [partition for partition in partitions if offsets.knows(partition)]
 
@@ -117,14 +119,14 @@ class StoredOffsets:
     def forget_steps(
         self, shard: GroupShard, group_id: str, partitions: Sequence[TopicPartition], done: Callable[[ErrorCode], None]
     ) -> Steps[None]:
-        """The same for any number of partitions, a piece at a time; each piece counts for itself."""
+        """As `forget`, for any number of partitions, in pieces; each piece is a write of its own."""
         for first in range(0, len(partitions), FORGET_AT_ONCE):
             if self._shards.holds(shard):
                 self.forget(shard, group_id, partitions[first : first + FORGET_AT_ONCE], done)
             yield
 
     def forget_group(self, shard: GroupShard, group: Group, done: Callable[[ErrorCode], None]) -> None:
-        """The group and all of its offsets."""
+        """Write tombstones for the group and all of its offsets."""
         group_id = group.group_id
         offsets = shard.offsets.get(group_id)
         known = [] if offsets is None else list(offsets.partitions())

@@ -1,4 +1,4 @@
-"""What a group coordinator needs to know of the cluster's topics."""
+"""The topics of the cluster, as a group coordinator sees them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TopicLookup(Protocol):
     def by_id(self, topic_id: bytes) -> Topic | None: ...
 
     def names(self) -> Collection[str]:
-        """All that patterns may match, internal topics included, as in Kafka."""
+        """The topics that a pattern may match: all, with internal ones, as in Kafka."""
 
 
 def hash_of(topics: Sequence[Topic]) -> int:

@@ -1,9 +1,9 @@
-"""Partitions of a transaction: added by the client, added by its first write, or looked up before an old client's.
+"""Partitions of a transaction: added by a request, added by the first write, or verified before an old client's write.
 
-Every partition that a transaction writes to is stored here before anything is written there, or its marker would never
-reach it and its readers would wait for ever. Clients before transaction.version 2 say so in a request of their own
-(AddPartitionsToTxn, AddOffsetsToTxn), and their first write to a partition is let through only if they did (KIP-890,
-part 1). Newer ones just write, and the write adds (part 2).
+Every partition that a transaction writes to is stored here before anything is written there. Otherwise its marker would
+never reach the partition, and readers would wait for ever. Clients before transaction.version 2 add partitions with a
+request of their own (AddPartitionsToTxn, AddOffsetsToTxn), and their first write to a partition is accepted only if
+they did (KIP-890, part 1). Newer clients just write, and the write adds the partition (part 2).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def add_partitions(
     now_ms: int,
     client_version: int,
 ) -> Snapshot | ErrorCode:
-    """What is to be stored; NONE if all of them are in it already."""
+    """The snapshot to store; NONE if the transaction has all of them already."""
     refused = _refused(transaction, producer_id, epoch)
     if refused:
         return refused
@@ -49,7 +49,7 @@ def add_partitions(
 def verify_partitions(
     transaction: Transaction, producer_id: int, epoch: int, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, ErrorCode]:
-    """NONE for what is in the open transaction, TRANSACTION_ABORTABLE for what is not."""
+    """NONE for partitions of the open transaction, TRANSACTION_ABORTABLE for others."""
     code = _refused(transaction, producer_id, epoch)
     now = transaction.now
     if not code and now.state in ENDING:

@@ -1,4 +1,4 @@
-"""Puts the transaction coordinator of a broker together."""
+"""Builds the transaction coordinator of a broker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ixion.replica.broker_channels import BrokerChannels
 
 FEATURE: Final = "transaction.version"
-MADE_UP_FROM: Final = 2**62  # a million producers a second come there in 146,000 years
+MADE_UP_FROM: Final = 2**62  # a million new producers a second reach this after 146,000 years
 
 
 def transaction_coordinator(
@@ -41,9 +41,9 @@ def transaction_coordinator(
     loop: AbstractEventLoop,
     channels: BrokerChannels | None = None,
 ) -> TransactionCoordinator:
-    """Made before the first partition is led: it listens to what this broker comes to lead.
+    """Built before this broker leads its first partition, because it listens for elections.
 
-    `channels`: to other brokers; None for a broker that is alone.
+    `channels` lead to other brokers; None for a broker that is alone.
     """
     local = LocalMarkers(replicas, clock_ms, offsets_decided)
     spread: SpreadMarkers | None = None
@@ -83,9 +83,9 @@ def transaction_coordinator(
 
 
 def lowest_free(replicas: ReplicaManager, coordinator: TransactionCoordinator) -> int:
-    """One more than any producer id in the logs: a directory may come here without the tree it was written under.
+    """One more than any producer id in the logs: a log directory may be used with a new metadata tree.
 
-    A client that may write can make up a producer id. One at the very end would leave none, so those are ignored.
+    Any client can invent a producer id. One near the maximum would leave no free ids, so those are ignored.
     """
     known = [number for partition in replicas.partitions.values() for number in partition.log.producers.producers]
     listed = coordinator.list()

@@ -1,10 +1,10 @@
-"""The transaction coordinator: decides by the rules, stores the decision, answers, and sees to the markers.
+"""The transaction coordinator: applies the rules, stores the decision, answers, and has the markers written.
 
     EndTxn ──> ending.end_transaction ──> PrepareCommit stored ──┬──> answered
                                                                  └──> markers written ──> CompleteCommit stored
 
-Answers go to callbacks, which are called once, perhaps before the method returns. Everything belongs to the event loop;
-each method runs to its first append without a break, so two requests never see each other's half.
+Answers go to callbacks, each called once, perhaps before the method returns. Everything runs on the event loop. Each
+method runs to its first append without a break, so no request sees a half-made change of another.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class TransactionCoordinator:
         spread_markers: MarkerWriter | None = None,
         elsewhere: RemoteVerification | None = None,
     ) -> None:
-        """`exists` knows the partitions of the cluster, `version` the level of transaction.version that is in force.
+        """`exists` says whether the cluster has a partition; `version` is the present level of transaction.version.
 
-        `markers` writes to partitions that are led here; where there are other brokers, `spread_markers` writes to all
-        partitions, and `elsewhere` asks coordinators on other brokers.
+        `markers` writes to partitions that are led here. With other brokers, `spread_markers` writes to all partitions,
+        and `elsewhere` asks coordinators on other brokers.
         """
         self.log = log
         self._ids = producer_ids
@@ -107,7 +107,7 @@ class TransactionCoordinator:
         epoch: int,
         done: Identified,
     ) -> None:
-        """`producer_id` and `epoch` are those of a producer that wants to go on (KIP-360), or -1."""
+        """`producer_id` and `epoch` are those of a producer that continues after an error (KIP-360), or -1."""
         if (producer_id == NO_PRODUCER_ID) != (epoch == NO_EPOCH) or transactional_id == "":
             done(ErrorCode.INVALID_REQUEST, NO_PRODUCER_ID, NO_EPOCH)
         elif not self._ids.ready:
@@ -148,7 +148,7 @@ class TransactionCoordinator:
     def verify_partitions(
         self, transactional_id: str, producer_id: int, epoch: int, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Whether they are in the open transaction; TRANSACTION_ABORTABLE if not. Changes nothing."""
+        """NONE for partitions of the open transaction, TRANSACTION_ABORTABLE for others. Changes nothing."""
         found = self._find(transactional_id)
         if isinstance(found, ErrorCode):
             return dict.fromkeys(partitions, found)
@@ -163,9 +163,9 @@ class TransactionCoordinator:
         version: int,
         done: Verified,
     ) -> None:
-        """Asked by Produce of this version, once a request, for partitions in which the producer has nothing open.
+        """Called once per Produce request, for the partitions in which the producer has no open transaction.
 
-        `done` is given a code per partition; what has NONE must be appended inside it.
+        `done` gets a code per partition; records of partitions with NONE must be appended inside `done`.
         """
         client = produce_client(version)
         if client.adds or self._config.current[TRANSACTION_PARTITION_VERIFICATION_ENABLE]:
@@ -182,7 +182,7 @@ class TransactionCoordinator:
         version: int,
         done: Answered,
     ) -> None:
-        """Asked by TxnOffsetCommit of this version for the group's partition of `__consumer_offsets`."""
+        """Called by TxnOffsetCommit for the group's partition of `__consumer_offsets`."""
         client = offset_commit_client(version)
         if client.adds or self._config.current[TRANSACTION_PARTITION_VERIFICATION_ENABLE]:
             self._verify(
@@ -215,7 +215,7 @@ class TransactionCoordinator:
         client_version: int,
         done: Identified,
     ) -> None:
-        """Answers with the producer id and epoch to go on with."""
+        """Answers with the producer id and epoch of the next transaction."""
         found = self._find(transactional_id)
         if isinstance(found, ErrorCode):
             done(found, NO_PRODUCER_ID, NO_EPOCH)
@@ -225,7 +225,7 @@ class TransactionCoordinator:
             verdict = end_transaction(
                 transaction, producer_id, epoch, commit, client_version, self._clock_ms(), self._ids.take
             )
-        except KafkaError as error:  # no producer id at hand
+        except KafkaError as error:  # no producer id is available
             verdict = error.code
         if not isinstance(verdict, ErrorCode):
             self._end(shard, transaction, verdict, done)
@@ -243,7 +243,7 @@ class TransactionCoordinator:
         return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if found == ErrorCode.INVALID_PRODUCER_ID_MAPPING else found
 
     def list(self) -> list[Transaction] | ErrorCode:
-        """Every transactional id that is coordinated here."""
+        """Every transactional id that this broker coordinates."""
         if not all(shard.loaded or shard.failed for shard in self._store.shards.values()):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return self._store.all()
@@ -256,7 +256,7 @@ class TransactionCoordinator:
             yield
         return found
 
-    # Within.
+    # Internals.
 
     def _find(self, transactional_id: str) -> tuple[TransactionShard, Transaction] | ErrorCode:
         if not transactional_id:
@@ -292,7 +292,7 @@ class TransactionCoordinator:
             fenced = transaction
 
             def then(code: ErrorCode, _id: int, _epoch: int) -> None:
-                # Usually the markers are written by now; a client that came again would find the same.
+                # Usually the markers are written by now, so the producer can start without a retry.
                 if not code and fenced.now.state in SETTLED and not fenced.pending:
                     self._start_producer(transactional_id, timeout_ms, producer_id, epoch, done)
                 else:
@@ -311,10 +311,10 @@ class TransactionCoordinator:
             )
 
     def _end(self, shard: TransactionShard, transaction: Transaction, after: Snapshot, done: Identified) -> None:
-        """Stores the outcome, sets the markers going, and answers.
+        """Stores the outcome, starts sending the markers, and answers.
 
-        The markers are not waited for. Where partitions have one replica they are all written when the answer goes out,
-        so that a client that gets the answer can read what was committed.
+        The answer does not wait for the markers. If all partitions have one replica, the markers are written before the
+        answer is sent, so a client that gets the answer can read what it committed.
         """
 
         def stored(code: ErrorCode) -> None:

@@ -1,31 +1,31 @@
 """How a transaction ends: by its producer (EndTxn), by its timeout, or because another producer takes over.
 
-Two steps, each stored before it counts. Prepare decides the outcome; from then on nothing can change it. The markers
-are written; Complete says that every partition has one.
+There are two steps, and each is stored before it takes effect. Prepare decides the outcome, which nothing can change
+afterwards. Then the markers are written. Complete means that every partition has one.
 
-Before transaction.version 2 the epoch stays the same from one transaction to the next, so an EndTxn that was held back
-on its way and arrives during a *later* transaction ends that one. Nothing can be done about it for such clients. From
-version 2 on (EndTxn 5) every end raises the epoch, and the answer carries the new one (KIP-890):
+Before transaction.version 2 the epoch stays the same from one transaction to the next. So an EndTxn that was delayed on
+its way and arrives during a *later* transaction ends that one; for such clients nothing can prevent it. From version 2
+on (EndTxn 5) every end raises the epoch, and the answer carries the new one (KIP-890):
 
     producer 7, epoch 3, ongoing    EndTxn(7, 3, commit)  ->  PrepareCommit with epoch 4, answer (7, 4)
-    ... the answer is lost          EndTxn(7, 3, commit)  ->  a repetition: (7, 4) again, nothing changes
-    epoch 4, ongoing                EndTxn(7, 3, commit)  ->  held back from before: PRODUCER_FENCED, nothing changes
+    ... the answer is lost          EndTxn(7, 3, commit)  ->  a retry: (7, 4) again, nothing changes
+    epoch 4, ongoing                EndTxn(7, 3, commit)  ->  delayed on its way: PRODUCER_FENCED, nothing changes
 
-Had an older client taken over with epoch 4 and ended a transaction, which leaves the epoch at 4, then EndTxn(7, 3) is
-no repetition, but comes from the producer that was replaced: PRODUCER_FENCED.
+If an older client took over with epoch 4 and ended a transaction, the epoch stays 4. Then EndTxn(7, 3) is not a retry:
+it comes from the producer that was replaced, and gets PRODUCER_FENCED.
 
-What an EndTxn of version 2 gets where nothing is ongoing (F: PRODUCER_FENCED, S: INVALID_TXN_STATE, same: the answer
-of before, raise: an abort of nothing, which raises the epoch):
+What an EndTxn of version 2 gets when no transaction is ongoing (F: PRODUCER_FENCED, S: INVALID_TXN_STATE, same: the
+previous answer, raise: an abort of an empty transaction, which raises the epoch):
 
                        abort, epoch - 1   abort, epoch   commit, epoch - 1   commit, epoch
     Empty              F                  raise          F                   S
     CompleteAbort      same               raise          F                   S
     CompleteCommit     S                  raise          same                S
 
-A commit that comes just after the coordinator gave its transaction up (F in the third column) gets PRODUCER_FENCED,
-as Kafka does from KAFKA-20785 on; its earlier INVALID_TXN_STATE looked like a fault of the application.
+A commit that arrives just after the coordinator aborted its transaction (F in the third column) gets PRODUCER_FENCED,
+as in Kafka from KAFKA-20785 on; the earlier INVALID_TXN_STATE looked like a fault of the application.
 
-The markers carry the raised epoch, so that a write of the transaction that comes after its marker is refused as old.
+The markers carry the raised epoch, so a write of the transaction that arrives after its marker is refused.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ def end_transaction(
     now_ms: int,
     new_producer_id: Callable[[], int],
 ) -> Snapshot | ErrorCode:
-    """What is to be stored; NONE if it has been done before, with `transaction.now` as the answer."""
+    """The snapshot to store; NONE if this is a retry, whose answer is `transaction.now`."""
     if client_version >= EPOCH_PER_TRANSACTION:
         return _end_raising(transaction, producer_id, epoch, commit, now_ms, new_producer_id)
     return _end_keeping(transaction, producer_id, epoch, commit, now_ms)
 
 
 def fence(transaction: Transaction, server_version: int, now_ms: int) -> Snapshot:
-    """The ongoing transaction aborted by the coordinator, its producer shut out by one epoch more.
+    """The ongoing transaction aborted by the coordinator, with an epoch that fences its producer.
 
-    Under transaction.version 2 the epoch before is kept as the last one: the producer that ran out of time may ask for
-    the new epoch and go on, as long as no other producer took over.
+    Under transaction.version 2 the previous epoch is kept as the last one: a producer that timed out may ask for the
+    new epoch and continue, as long as no other producer took over.
     """
     now = transaction.now
     raising = server_version >= EPOCH_PER_TRANSACTION
@@ -81,7 +81,7 @@ def fence(transaction: Transaction, server_version: int, now_ms: int) -> Snapsho
 
 
 def completed(now: Snapshot, now_ms: int) -> Snapshot:
-    """After Prepare, when every partition has its marker."""
+    """The snapshot after Prepare, once every partition has its marker."""
     rotates = now.next_producer_id != NO_PRODUCER_ID
     return replace(
         now,
@@ -96,7 +96,7 @@ def completed(now: Snapshot, now_ms: int) -> Snapshot:
 
 
 def answered(now: Snapshot) -> tuple[int, int]:
-    """Producer id and epoch with which the client goes on after its transaction has ended."""
+    """Producer id and epoch of the client's next transaction."""
     if now.next_producer_id != NO_PRODUCER_ID:
         return now.next_producer_id, 0
     return now.producer_id, now.epoch
@@ -128,7 +128,7 @@ def _end_raising(
 ) -> Snapshot | ErrorCode:
     now = transaction.now
     rotated = producer_id == now.previous_producer_id != now.producer_id and epoch == LAST_EPOCH and now.epoch == 0
-    # An older client keeps its epoch, so the one before is of a producer that it has replaced.
+    # An older client keeps its epoch, so the previous epoch belongs to a producer that it replaced.
     repeats = rotated or (epoch == now.epoch - 1 and now.client_version >= EPOCH_PER_TRANSACTION)
     if now.producer_id != producer_id and not rotated:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -160,7 +160,7 @@ def _end_raising(
 
 
 def _repeated(state: State, commit: bool) -> ErrorCode:
-    """The answer to an EndTxn when nothing is ongoing: fine if that is how it ended."""
+    """The answer to an EndTxn when no transaction is ongoing: NONE if the last one ended the same way."""
     if state is (State.COMPLETE_COMMIT if commit else State.COMPLETE_ABORT):
         return ErrorCode.NONE
     if state is (State.PREPARE_COMMIT if commit else State.PREPARE_ABORT):

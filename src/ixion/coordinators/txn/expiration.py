@@ -57,7 +57,7 @@ class Expiration:
 
     def abort_timed_out(self) -> None:
         """Abort transactions that are open for longer than their producer allowed, and fence the producer."""
-        self._run("aborting transactions out of time", self._abort_late())
+        self._run("aborting transactions that timed out", self._abort_late())
 
     def forget_expired(self) -> None:
         """Forget ids that no client has used for transactional.id.expiration.ms."""
@@ -68,7 +68,7 @@ class Expiration:
             for transaction in list(shard.ongoing.values()):
                 name = transaction.transactional_id
                 if self._store.holds(shard) and name in shard.ongoing and is_late(transaction, self._clock_ms()):
-                    logger.info("a transaction of %r took longer than %d ms", name, transaction.now.timeout_ms)
+                    logger.info("aborting a transaction of %r: open for over %d ms", name, transaction.now.timeout_ms)
                     self._abort(shard, transaction)
                 yield
 
@@ -86,7 +86,7 @@ class Expiration:
             self._forget(shard, some, before_ms)
 
     def _forget(self, shard: TransactionShard, transactions: list[Transaction], before_ms: int) -> None:
-        """Those of them that are still unused: some turns of the loop may have passed."""
+        """Forget those that are still unused: some turns of the loop may have passed."""
         silent = [each for each in transactions if is_silent(each, before_ms)]
         if silent and self._store.holds(shard):
             for each in silent:
@@ -94,7 +94,7 @@ class Expiration:
             self._store.forget(shard, silent)
 
     def _run(self, name: str, steps: Steps[None]) -> None:
-        """In turns of the loop; what still runs from the last time is left to finish."""
+        """Run the steps in turns of the loop, unless the last run of this name has not finished."""
         if name not in self._running:
             self._running.add(name)
             start_in_turns(partial(self._timer.call_later, 0), steps, partial(self._ran, name))

@@ -1,4 +1,4 @@
-"""Writes markers into partitions that this broker leads, and notifies the group coordinator of its own."""
+"""Writes markers into partitions that this broker leads, and notifies its group coordinator."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ixion.replica.internal_topic import GROUP_OFFSETS
 from ixion.replica.manager import ReplicaManager
 from ixion.replica.results import AppendResult
 
-TIMEOUT_MS: Final = 30_000  # request.timeout.ms of the coordinator: how long acks=all may take before it is tried again
+TIMEOUT_MS: Final = 30_000  # how long acks=all may take before a retry, as request.timeout.ms
 
-# Called with the partition of __consumer_offsets, the producer and whether it committed: its offsets count or go.
+# Called with the partition of __consumer_offsets, the producer id and whether the transaction committed.
 OffsetsDecided = Callable[[int, int, bool], None]
 
 

@@ -1,4 +1,4 @@
-"""Markers: the control batch that ends a transaction in one partition, and what writes it there."""
+"""Markers: the control batches that end a transaction, one per partition, and the interface to write them."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ Written = Callable[[dict[TopicPartition, ErrorCode]], None]
 
 class MarkerWriter(Protocol):
     def write(self, marker: Marker, done: Written) -> None:
-        """Append to every partition, with acks=all. `done` is called once with a code for each, perhaps at once."""
+        """Append to every partition, with acks=all. `done` is called once, perhaps at once, with a code for each."""

@@ -1,12 +1,12 @@
-"""Producer ids: numbers that are never given out twice, in the whole cluster, for all time.
+"""Producer ids: numbers that the cluster never gives out twice.
 
 A broker claims them in blocks of a thousand by raising `/latest_producer_id_block`, and hands them out from memory:
 
     the node says 2000 .. 2999  ->  claim writes 3000 .. 3999  ->  3000, 3001, 3002, ...
 
-What is left of a block when the broker stops is lost; there are 2**63 of them. Claiming waits for a disk or a network,
-so it happens in the background, ahead of need: when nine tenths of a block are gone the next one is asked for. Only at
-the very beginning, or if the store is slow, does a client have to wait (`wait`).
+The rest of a block is lost when the broker stops; there are 2**63 ids. Claiming waits for a disk or a network, so it
+runs in the background, ahead of need: when nine tenths of a block are used, the next one is claimed. A client waits
+only at the very beginning, or if the store is slow (`wait`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BLOCK_SIZE: Final = 1000
-ASK_BELOW: Final = BLOCK_SIZE // 10  # ids left when the next block is asked for
+ASK_BELOW: Final = BLOCK_SIZE // 10  # ids left when the next block is claimed
 MAX_PRODUCER_ID: Final = 2**63 - 1
 
 Claimed = ProducerIdBlock | Exception
 Claiming = Coroutine[Any, Any, ProducerIdBlock]
 Claim = Callable[[int], Claiming]
-# Lets the claim run and calls the second with the outcome.
+# Runs the claim and calls the second argument with the outcome.
 Background = Callable[[Callable[[], Claiming], Callable[[Claimed], None]], None]
 
 
@@ -49,7 +49,7 @@ async def claim_block(session: MetadataSession, broker_id: int, lowest: int = 0)
         try:
             await session.set(paths.PRODUCER_IDS, encode_producer_ids(block), node.stat.version)
         except BadVersionError:
-            continue  # another broker was faster; the one after its block is ours
+            continue  # another broker was faster: claim the block after its block
         return block
 
 
@@ -69,13 +69,13 @@ def as_task(loop: AbstractEventLoop) -> Background:
         running.add(task)
         task.add_done_callback(running.discard)
 
-    running: set[object] = set()  # the loop itself keeps no hold of its tasks
+    running: set[object] = set()  # the loop keeps only weak references to its tasks
     return background
 
 
 class ProducerIds:
     def __init__(self, claim: Claim, background: Background, lowest: Callable[[], int] = lambda: 0) -> None:
-        """`lowest` is asked before the first claim: logs may know producers that the tree has never heard of."""
+        """`lowest` is called before the first claim: logs may have producer ids that the tree does not know."""
         self._claim = claim
         self._background = background
         self._lowest = lowest
@@ -86,7 +86,7 @@ class ProducerIds:
         self._waiting: list[Callable[[ErrorCode], None]] = []
 
     def take(self) -> int:
-        """The next id. KafkaError (COORDINATOR_LOAD_IN_PROGRESS: ask again) if there is none at hand."""
+        """The next id. KafkaError (COORDINATOR_LOAD_IN_PROGRESS: retry) if none is available."""
         if self._next == self._end:
             self._open_next()
         if self._next == self._end:
@@ -103,7 +103,7 @@ class ProducerIds:
         return self._next < self._end or self._ahead is not None
 
     def wait(self, then: Callable[[ErrorCode], None]) -> None:
-        """Calls `then` as soon as there are ids (NONE), or none could be had (COORDINATOR_NOT_AVAILABLE)."""
+        """Calls `then` with NONE as soon as there are ids, or with COORDINATOR_NOT_AVAILABLE if the claim fails."""
         if self.ready:
             then(ErrorCode.NONE)
             return

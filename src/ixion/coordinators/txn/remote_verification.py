@@ -1,10 +1,9 @@
-"""The look before the first write of a transaction, if its coordinator is on another broker (AddPartitionsToTxn).
+"""Verifies the first write of a transaction with a coordinator on another broker (AddPartitionsToTxn).
 
-Time passes until the answer is here: the transaction may end meanwhile, and its marker may be written before the write
-that was verified. Then that write would open a transaction that nobody ends. So a guard is taken before the coordinator
-is asked: the leader epoch of the partition, and the entry of the producer in its log, which every write and every
-marker of this producer replaces by another object. If either has changed the write is refused with a code on which the
-client tries again, and is verified anew.
+The transaction may end, and its marker be written, before the coordinator's answer arrives. The verified write would
+then open a transaction that no producer ends. So a guard is taken before the coordinator is asked: the leader epoch of
+the partition, and the producer's entry in its log, which every write and every marker of this producer replaces. If
+either has changed, the write is refused with a retriable code; the client retries and is verified again.
 
     guard taken, coordinator asked      coordinator: in the open transaction      marker written: another entry
     answer here: the guard is broken, the write is refused                        (without a guard it would hang)
@@ -73,7 +72,7 @@ class RemoteVerification:
         partitions: Collection[TopicPartition],
         done: Verified,
     ) -> None:
-        """`done` is given a code per partition; what has NONE must be appended inside it."""
+        """`done` gets a code per partition; records of partitions with NONE must be appended inside `done`."""
         work = self._verify(broker_id, client, transactional_id, producer_id, epoch, tuple(partitions), done)
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -126,7 +125,7 @@ class RemoteVerification:
         except KafkaError as error:
             logger.info("broker %d cannot verify %s: %s", broker_id, transaction.transactional_id, error)
             return codes
-        except Exception:  # such as a certificate that cannot be read: the client waits for an answer
+        except Exception:  # such as an unreadable certificate: the client must get an answer
             logger.exception("broker %d cannot verify %s", broker_id, transaction.transactional_id)
             return codes
         if answer.error_code != ErrorCode.NONE:

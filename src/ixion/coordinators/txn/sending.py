@@ -1,12 +1,12 @@
 """Sends the markers of one transaction until every partition has its own.
 
-What a partition may answer, and what follows:
+Answers of a partition, and what follows:
 
 A. NONE: it has the marker.
-B. It is not there, and the cluster knows no such partition: it was deleted, and needs no marker.
-C. The marker is older than the partition: a newer coordinator, or a newer epoch of the producer, has been there.
-   Sending ends for good; the newer one finishes.
-D. Anything else (no leader, too few replicas, disk trouble, timeout): tried again after a pause, as long as it takes.
+B. It is unknown, and the cluster has no such partition: it was deleted and needs no marker.
+C. A newer coordinator, or a newer epoch of the producer, has written to the partition: sending ends for good. The newer
+   one finishes.
+D. Anything else (no leader, too few replicas, disk trouble, timeout): retried after a pause, without a limit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All that is known of a transactional id at one moment; one record of `__transaction_state` holds one of these."""
+"""The state of a transactional id at one moment; one record of `__transaction_state` holds one snapshot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 NO_TIME: Final = -1
 MAX_EPOCH: Final = 2**15 - 1
-# The last epoch that a client may use: one is kept back, so that even this client can be fenced.
+# The last epoch that a client may use: one more is reserved, so that this client can be fenced.
 LAST_EPOCH: Final = MAX_EPOCH - 1
 
 NO_PARTITIONS: Final[frozenset[TopicPartition]] = frozenset()
@@ -26,11 +26,11 @@ class Snapshot:
     state: State
     producer_id: int
     epoch: int  # -1 until InitProducerId has been answered for the first time
-    # The epoch before this one if the same client moved from it to this one; -1 if another client took over. A client
-    # that repeats its request with it has missed an answer and gets the same one again. Not stored, as in Kafka.
+    # The previous epoch, if the same client moved from it to this one; -1 if another client took over. A client that
+    # retries with it has missed an answer and gets the same one again. Not stored, as in Kafka.
     last_epoch: int
     previous_producer_id: int  # before the latest change
-    next_producer_id: int  # takes over when the markers are written, because the epochs of this one are used up; or -1
+    next_producer_id: int  # replaces a producer id without epochs left once the markers are written; or -1
     timeout_ms: int
     partitions: frozenset[TopicPartition]
     started_ms: int  # of the transaction that is open, or was open last; -1 before the first

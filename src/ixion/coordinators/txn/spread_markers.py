@@ -1,7 +1,7 @@
-"""Writes markers into the partitions of a transaction, on whichever brokers they are led.
+"""Writes markers into the partitions of a transaction, on any broker.
 
-Those that this broker leads are appended here (`local_markers`); the leaders of others are asked (WriteTxnMarkers). A
-partition without a leader, and one whose leader does not answer, gets a code on which `sending` tries again.
+Partitions that this broker leads are appended to here (`local_markers`); leaders on other brokers get WriteTxnMarkers.
+A partition without a leader, or whose leader does not answer, gets a code on which `sending` retries.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class SpreadMarkers:
             answer = cast(WriteTxnMarkersResponse, await asked)
         except KafkaError as error:
             logger.info("markers of producer %d are sent to broker %d again: %s", marker.producer_id, leader, error)
-        except Exception:  # such as a certificate that cannot be read: without an answer nobody would send them again
+        except Exception:  # such as an unreadable certificate: without an answer `sending` would not retry
             logger.exception("markers of producer %d are sent to broker %d again", marker.producer_id, leader)
         else:
             for result in answer.markers:

@@ -1,16 +1,16 @@
-"""InitProducerId with a transactional id: which producer has the id from now on, and with which epoch.
+"""InitProducerId with a transactional id: which producer id and epoch the client gets.
 
-Without producer id and epoch in the request, a new instance of the application takes over: the epoch is raised, and
-the producer that used the id before is fenced. With both (KIP-360), the present producer wants to go on after an error:
+Without producer id and epoch in the request, a new instance of the application takes over: the epoch is raised, and the
+previous producer is fenced. With both (KIP-360), the present producer continues after an error:
 
     request epoch = current epoch        raised by one; the old one is remembered as last
     request epoch = last epoch           the answer to the line above was lost: the same answer again, nothing changes
     anything else                        another producer took over meanwhile: PRODUCER_FENCED
 
-Epochs have 16 bits. When 32766 is reached the id gets a new producer id with epoch 0; a producer that was to go on
-from 32766 and missed the answer is recognised by its old producer id.
+Epochs have 16 bits. At 32766 the id gets a new producer id with epoch 0; a producer that missed that answer is
+recognised by its old producer id.
 
-An ongoing transaction is aborted first (`FENCE`): the caller does that and asks again.
+On `FENCE` the caller aborts the ongoing transaction first, and calls again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ixion.model.errors import ErrorCode
 
 
 class Fence(Enum):
-    """The type of `FENCE`: an ongoing transaction stands in the way."""
+    """The type of `FENCE`: a transaction is ongoing and must be aborted first."""
 
     FENCE = 1
 
@@ -51,7 +51,7 @@ def start_producer(
     now_ms: int,
     new_producer_id: Callable[[], int],
 ) -> Snapshot | ErrorCode | Fence:
-    """What is to be stored; or what to answer instead. `producer_id` and `epoch` are -1 if the request had none."""
+    """The snapshot to store, or the code to answer. `producer_id` and `epoch` are -1 if the request has none."""
     now = transaction.now
     goes_on = epoch != NO_EPOCH
     if transaction.pending is not None:
@@ -77,7 +77,7 @@ def start_producer(
 
 
 def _is_known(now: Snapshot, producer_id: int, epoch: int) -> bool:
-    """The producer is the present one, or the id is new to us, or its epochs were used up and it missed the answer."""
+    """It is the present producer, or the first, or one that missed the answer with its new producer id."""
     return (
         now.epoch == NO_EPOCH
         or producer_id == now.producer_id

@@ -9,8 +9,8 @@ Prepare means: the outcome is decided and stored, and markers are on their way t
 partition has its marker. From Empty and from both Completes a client of transaction.version 2 may abort although
 nothing was added (it cannot know whether its first write arrived), which raises its epoch.
 
-Dead is an id on its way out by expiry; what is stored then is a tombstone. PrepareEpochFence is Kafka's name for an
-ongoing transaction that the coordinator itself is about to abort; it lasts no longer than one call and is never stored.
+Dead is an id that is about to expire; its record is a tombstone. PrepareEpochFence is Kafka's name for an ongoing
+transaction that the coordinator is about to abort; it lasts no longer than one call and is never stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 
 
 class State(IntEnum):
-    """The numbers are those in `__transaction_state`; the labels are those that clients are shown."""
+    """The numbers are those in `__transaction_state`; the labels are those that clients see."""
 
     label: str
 
@@ -42,7 +42,7 @@ class State(IntEnum):
 
 BY_LABEL: Final = {state.label: state for state in State}
 
-# Nothing is under way: a producer may start anew, a transaction may begin, the id may expire.
+# No transaction is open: a producer may start, a transaction may begin, the id may expire.
 SETTLED: Final = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
 # Decided, but not every partition has its marker.
 ENDING: Final = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})

@@ -1,8 +1,8 @@
 """The records of `__transaction_state` in Kafka's format: key = transactional id, value = a snapshot, none = forgotten.
 
-The topic is compacted, so the last record of an id says all there is to say. Values are written in version 1, which has
-room for what transaction.version 2 needs to know after a restart; version 0 is read as well, and is written where the
-cluster is held at transaction.version 0, for brokers that know no other.
+The topic is compacted, so the last record of an id is its whole state. Values are written in version 1, which also
+holds what transaction.version 2 needs after a restart. Version 0 is read too, and written while the cluster is held at
+transaction.version 0, for brokers that only know version 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ixion.protocol.stored.transaction_log import PartitionsSchema, TransactionL
 from ixion.records.builder import BatchBuilder
 from ixion.records.record import Record
 
-TRANSACTION_RECORD: Final = 0  # the only type of key there is
+TRANSACTION_RECORD: Final = 0  # the only type of key
 PLAIN: Final = 0  # versions of the value
 FLEXIBLE: Final = 1
 UNSTORED: Final = frozenset({State.DEAD, State.PREPARE_EPOCH_FENCE})
@@ -86,7 +86,7 @@ def tombstone_batch(transactional_ids: Iterable[str], now_ms: int) -> bytes:
 
 
 def replay(record: Record, into: dict[str, Snapshot]) -> None:
-    """Takes one record of the log, the later over the earlier. Raises if it cannot be read, and changes nothing."""
+    """Apply a record; later records replace earlier ones. Raises, and changes nothing, if it cannot be read."""
     key = record.key
     number = record_type(b"" if key is None else key)
     if number != TRANSACTION_RECORD or key is None:

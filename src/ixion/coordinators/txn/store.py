@@ -1,9 +1,8 @@
 """The transactional ids that this broker coordinates: in memory, and in the `__transaction_state` partitions it leads.
 
-A partition that comes to be led here is read from beginning to end (`coordinators.loader`); until that is done its ids
-answer COORDINATOR_LOAD_IN_PROGRESS, and COORDINATOR_NOT_AVAILABLE if it cannot be read. A partition that is led
-elsewhere answers NOT_COORDINATOR, and what was under way for it ends there: an append that is acknowledged later
-changes nothing any more.
+A partition that this broker begins to lead is read from beginning to end (`coordinators.loader`). Until then its ids
+answer COORDINATOR_LOAD_IN_PROGRESS, or COORDINATOR_NOT_AVAILABLE if it cannot be read. A partition that is led
+elsewhere answers NOT_COORDINATOR, and its changes under way end: an append that is acknowledged later has no effect.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ class TransactionShard:
 
     def __init__(self, number: int, epoch: int) -> None:
         self.number: Final = number
-        self.epoch: Final = epoch  # its leader epoch: the coordinator epoch that markers carry
+        self.epoch: Final = epoch  # its leader epoch, which markers carry as the coordinator epoch
         self.loaded = False
         self.failed = False  # the log cannot be read; loading is tried again
         self.transactions: dict[str, Transaction] = {}
-        self.ongoing: dict[str, Transaction] = {}  # those with an open transaction: few, however many ids there are
+        self.ongoing: dict[str, Transaction] = {}  # ids with an open transaction: few, however many ids there are
 
     def note(self, transaction: Transaction) -> None:
-        """The state of the transaction has changed."""
+        """Update `ongoing` after the state of a transaction has changed."""
         if transaction.now.state is State.ONGOING:
             self.ongoing[transaction.transactional_id] = transaction
         else:
@@ -83,7 +82,7 @@ class TransactionStore:
         return self.shards.get(shard.number) is shard
 
     def put(self, shard: TransactionShard, transaction: Transaction, after: Snapshot, done: Stored) -> None:
-        """Store a change, then make it. What cannot be stored has not happened."""
+        """Store a change, then apply it. A change that cannot be stored has no effect."""
         transaction.prepare(after)
         now_ms = self._clock_ms()
         value_version = FLEXIBLE if self._version() > 0 else PLAIN
@@ -131,7 +130,7 @@ class TransactionStore:
 
 
 class ShardLoad:
-    """The partition of a shard, for the loader."""
+    """What the loader needs of a shard."""
 
     def __init__(self, store: TransactionStore, shard: TransactionShard, finish: Finish) -> None:
         self._store = store

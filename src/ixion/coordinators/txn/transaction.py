@@ -1,6 +1,6 @@
-"""A transactional id in memory: what is stored of it, and the one change that may be on its way to the log.
+"""A transactional id in memory: its stored state, and the one change that may be on its way to the log.
 
-A change is prepared, stored, and only then made: until the append is acknowledged, `now` says what was true before, and
+A change is prepared, stored, and only then applied. Until the append is acknowledged, `now` is the previous state, and
 other requests get CONCURRENT_TRANSACTIONS. There is one change at a time.
 """
 
@@ -11,7 +11,7 @@ from ixion.coordinators.txn.states import MAY_FOLLOW
 
 
 class IllegalTransitionError(Exception):
-    """A change that the states do not allow, or a second one while one is under way. Nothing was changed."""
+    """The states do not allow the change, or another change is under way. Nothing is changed."""
 
 
 class Transaction:
@@ -34,12 +34,12 @@ class Transaction:
         self.pending = after
 
     def complete(self) -> Snapshot:
-        """The change is stored: it is the truth now."""
+        """Apply the change, which is stored."""
         if self.pending is None:
             raise IllegalTransitionError(f"{self.transactional_id}: nothing is under way")
         self.now, self.pending = self.pending, None
         return self.now
 
     def give_up(self) -> None:
-        """The change could not be stored: nothing has happened."""
+        """Drop the change, which could not be stored."""
         self.pending = None

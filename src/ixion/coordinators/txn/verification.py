@@ -1,18 +1,18 @@
-"""The look before the first write of a transaction to a partition (KIP-890).
+"""Verifies the first write of a transaction to a partition (KIP-890).
 
-A write that comes late, after its transaction was aborted, would open a transaction that no producer ends, and readers
-at read_committed would wait behind it for ever. So the first transactional write of a producer to a partition goes by
-the coordinator:
+A write that arrives after its transaction was aborted would open a transaction that no producer ends, and readers at
+read_committed would wait behind it for ever. So the first transactional write of a producer to a partition is verified
+with the coordinator:
 
-- Older clients have announced the partition; if it is not in the open transaction the write is refused, with
-  TRANSACTION_ABORTABLE where the client knows that code, with INVALID_TXN_STATE where it does not.
-- Clients of transaction.version 2 announce nothing; their write adds the partition. If the transaction before is still
-  being completed the write waits for it a little, instead of sending the client away.
+- Older clients add the partition beforehand. If it is not in the open transaction the write is refused, with
+  TRANSACTION_ABORTABLE if the client knows that code, else with INVALID_TXN_STATE.
+- Clients of transaction.version 2 send no such request; their write adds the partition. If the previous transaction is
+  still being completed, the write waits up to 100 ms instead of making the client retry.
 
-**The rule for the caller**: write inside `done`, without a pause. Coordinator and partition live on one event loop, so
-nothing, no marker above all, can come between the answer and a write that follows at once.
+**The rule for the caller**: write inside `done`, without a pause. Coordinator and partition run on one event loop, so
+nothing, above all no marker, comes between the verification and a write that follows at once.
 
-A code that older clients do not know is replaced by one on which they try again.
+A code that older clients do not know is replaced by one on which they retry.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ixion.coordinators.txn.coordinator import TransactionCoordinator
 
 PAUSE_MS: Final = 20
-PAUSES: Final = 5  # Kafka's add.partitions.to.txn.retry.backoff.max.ms is 100
+PAUSES: Final = 5  # 100 ms in all, Kafka's add.partitions.to.txn.retry.backoff.max.ms
 
 Verified = Callable[[dict[TopicPartition, ErrorCode]], None]
 
@@ -46,7 +46,7 @@ TRY_AGAIN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What the sender of a write does and understands."""
+    """What the version of a write says about its client."""
 
     adds: bool  # its write adds the partition
     knows_abortable: bool
@@ -97,9 +97,9 @@ class Verification:
 def understood(client: Client, code: ErrorCode) -> ErrorCode:
     """The code that this client understands."""
     if code == ErrorCode.PRODUCER_FENCED:
-        return ErrorCode.INVALID_PRODUCER_EPOCH  # a producer asks for a new epoch then, and learns whether it is fenced
+        return ErrorCode.INVALID_PRODUCER_EPOCH  # it asks for a new epoch, and learns whether it is fenced
     if code == ErrorCode.TRANSACTION_ABORTABLE and not client.knows_abortable:
         return ErrorCode.INVALID_TXN_STATE
     if client.produces and (code in TRY_AGAIN or (code == ErrorCode.CONCURRENT_TRANSACTIONS and not client.adds)):
-        return ErrorCode.NOT_ENOUGH_REPLICAS  # retried by every client, and without a look at the metadata
+        return ErrorCode.NOT_ENOUGH_REPLICAS  # every client retries it, without a metadata refresh
     return code

@@ -1,1 +1,1 @@
-"""Groups whose members agree among themselves: the broker gathers them, one of them assigns (JoinGroup, SyncGroup)."""
+"""Classic groups: the broker gathers the members, and their leader assigns partitions (JoinGroup, SyncGroup)."""

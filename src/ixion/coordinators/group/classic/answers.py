@@ -1,4 +1,4 @@
-"""The answers of the classic protocol, as a group gives them."""
+"""Builds the responses of the classic protocol from a group."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def joined(
 ) -> JoinGroupResponse:
     """The present generation. Only the leader gets the list of members.
 
-    Another `leader` than the real one keeps a member from assigning.
+    A member that gets another `leader` than the real one does not assign.
     """
     named = (group.leader_id if leader is None else leader) or ""
     return JoinGroupResponse(
@@ -35,7 +35,7 @@ def joined(
 
 
 def joined_leader(group: ClassicGroup, member_id: str) -> Steps[JoinGroupResponse]:
-    """The same for the leader of a group that may be large, in steps."""
+    """As `joined`, for the leader: its list of members may be long, so it is built in steps."""
     members = yield from members_of(group)
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,

@@ -4,7 +4,7 @@ Completes when
   A. the member sent one, or another request, or waits for our answer, which counts as one;
   B. a pending member came back with the id it was given, so it is a real member now;
   C. the member is gone, or the group is;
-  D. the time is up: the session timeout passed, and `on_failed` decides what that means.
+  D. the session timeout has passed: `on_failed` is called.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.states import DEAD
 from ixion.purgatory import DelayedOperation
 
-OnFailed = Callable[[ClassicGroup, str, bool], None]  # group, member id, whether it had only been given an id
+OnFailed = Callable[[ClassicGroup, str, bool], None]  # group, member id, whether the member is pending
 
 
 class DelayedHeartbeat(DelayedOperation):
@@ -40,7 +40,7 @@ class DelayedHeartbeat(DelayedOperation):
         return (over or group.state is DEAD) and self.force_complete()
 
     def on_complete(self) -> None:
-        """No request waits for it: only the timeout does something."""
+        """Only the timeout has an effect: no request waits for this."""
 
     def on_expiration(self) -> None:
         self._on_failed(self._group, self._member_id, self._is_pending)  # D

@@ -1,14 +1,15 @@
 """The wait for members to join a rebalance.
 
 `DelayedJoin` completes when
-  A. all known members have joined, and no pending member is still to come back with its id;
+  A. all known members have joined, and no pending member has yet to return with its id;
   B. the group is gone: deleted, or moved to another coordinator;
-  C. the time is up, which is the longest rebalance timeout of any member.
+  C. the longest rebalance timeout of any member has passed.
 
-`InitialDelayedJoin` is the wait of a group that was empty. The first member would be alone in a rebalance that the
-next member a moment later starts again. So it waits `group.initial.rebalance.delay.ms`, even if all known members have
-joined. If a member joins within such a span, another span follows, up to the rebalance timeout in all. With a delay of
-3 s, a rebalance timeout of 10 s and a member every 2 s, spans end at 3, 6, 9 and 10 s.
+`InitialDelayedJoin` is the wait of a group that was empty. Without it the first member would form a generation alone,
+and the second member would start another rebalance a moment later. So the group waits
+`group.initial.rebalance.delay.ms`, even if all known members have joined. If a member joins during that span, another
+span follows, up to the rebalance timeout in all. With a delay of 3 s, a rebalance timeout of 10 s and a member every 2
+s, spans end at 3, 6, 9 and 10 s.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class InitialDelayedJoin(DelayedOperation):
         on_joined: OnJoined,
         go_on: Callable[[InitialDelayedJoin], None],
     ) -> None:
-        """Waits the shorter of a span and what remains; `go_on` puts the next wait into the purgatory."""
+        """Waits for one span, or for the remaining time if that is shorter; `go_on` starts the next wait."""
         super().__init__(min(span_ms, remaining_ms))
         self._group = group
         self._span_ms = span_ms

@@ -1,10 +1,10 @@
-"""The wait for every member of a new generation to ask for its assignment.
+"""The wait for every member of a new generation to send SyncGroup.
 
 Completes when
-  A. all have asked;
+  A. all members have sent it;
   B. the generation is over: another rebalance began, or the group is gone;
-  C. the time is up, and `on_failed` removes the members that did not ask. Otherwise a member that joins and then hangs,
-     above all the leader, would hold the group in CompletingRebalance for as long as its heartbeat thread lives.
+  C. the rebalance timeout has passed: `on_failed` removes the members that did not send it. Otherwise a member that
+     joins and then hangs, above all the leader, would hold the group in CompletingRebalance while it sends heartbeats.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DelayedSync(DelayedOperation):
         return False
 
     def on_complete(self) -> None:
-        """No request waits for it: only the timeout does something."""
+        """Only the timeout has an effect: no request waits for this."""
 
     def on_expiration(self) -> None:
         if self._is_current() and self._group.pending_sync:

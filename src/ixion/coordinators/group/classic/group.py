@@ -1,8 +1,8 @@
 """A classic group: its members, its generation and its state. No I/O and no clock; times are arguments.
 
 A generation is one assignment of partitions to members. It grows by one with every completed rebalance. A request with
-an older one gets ILLEGAL_GENERATION, which is how a member that slept through a rebalance is kept from committing
-offsets of partitions it no longer has.
+an older generation gets ILLEGAL_GENERATION. So a member that slept through a rebalance cannot commit offsets of
+partitions that it no longer has.
 
 The protocol of a generation is elected: of the protocols that all members support, each member votes for the one it
 lists first, and most votes win. With members [range, sticky], [sticky, range], [sticky] only sticky is a candidate.
@@ -33,16 +33,16 @@ class ClassicGroup:
     def __init__(self, group_id: str, now_ms: int, state: GroupState = EMPTY) -> None:
         self.group_id = group_id
         self.state = state
-        self.state_since_ms = now_ms  # -1 where an old record did not say
+        self.state_since_ms = now_ms  # -1 if the record is too old to have it
         self.generation = 0
         self.protocol_type: str | None = None  # None: no member ever joined; offsets are committed from outside
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
-        self.pending_members: set[str] = set()  # were given an id and have not come back with it
-        self.pending_sync: set[str] = set()  # have the generation and have not asked for their assignment
-        self.new_member_added = False  # during the initial delay, which then goes on
+        self.pending_members: set[str] = set()  # ids that were given out and have not been used yet
+        self.pending_sync: set[str] = set()  # members of the generation that have not sent SyncGroup
+        self.new_member_added = False  # during the initial delay, which is then extended
         self.awaiting_join = 0  # members whose JoinGroup waits
         self.subscribed: frozenset[str] | None = None  # None: not known
         self.metadata_bytes = 0  # of all protocols of all members
@@ -54,7 +54,7 @@ class ClassicGroup:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a member is still to come: it was given an id, or a rebalance waits for it."""
+        """Whether a member is expected: it was given an id, or a rebalance waits for it."""
         return bool(self.pending_members) or self.state is not EMPTY
 
     @property
@@ -63,7 +63,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member asks for."""
+        """The longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def transition(self, state: GroupState, now_ms: int) -> None:
@@ -123,7 +123,7 @@ class ClassicGroup:
         self.await_join(member, respond)
 
     def rename_static(self, instance_id: str, new_id: str) -> ClassicMember:
-        """The instance came back under a new member id. The order of members, and so the leader's list, stays."""
+        """Give the instance a new member id. The order of members, and so of the leader's list, stays."""
         old_id = self.static_members[instance_id]
         member = self.members[old_id]
         member.member_id = new_id
@@ -142,14 +142,14 @@ class ClassicGroup:
         member.respond_join = respond
 
     def answer_join(self, member: ClassicMember, answer: JoinGroupResponse) -> None:
-        """Nothing happens if the member does not wait."""
+        """Does nothing if no JoinGroup of the member waits."""
         respond = member.respond_join
         if respond is not None:
             self.await_join(member, None)
             respond(answer)
 
     def answer_sync(self, member: ClassicMember, answer: SyncGroupResponse) -> bool:
-        """False if the member does not wait."""
+        """False if no SyncGroup of the member waits."""
         respond = member.respond_sync
         if respond is None:
             return False
@@ -158,7 +158,7 @@ class ClassicGroup:
         return True
 
     def elect_joined_leader(self) -> bool:
-        """The leader stays if it has joined; else the first member that has takes over. False if none has."""
+        """Keep the leader if it has joined; else the first member that has joined leads. False if none has."""
         leader = self.members.get(self.leader_id) if self.leader_id is not None else None
         if leader is not None and leader.awaits_join:
             return True
@@ -186,7 +186,7 @@ class ClassicGroup:
         self.find_subscribed()
 
     def find_subscribed(self) -> None:
-        """Which topics the members of this generation read, if they are consumers whose subscriptions can be read."""
+        """Set `subscribed` to the topics of this generation, if they are consumers with readable subscriptions."""
         if self.protocol_type != CONSUMER:
             self.subscribed = None
         elif not self.members:
@@ -196,5 +196,5 @@ class ClassicGroup:
             self.subscribed = subscribed_topics(member.metadata(name) for member in self.members.values())
 
     def reads(self, topic: str) -> bool:
-        """Whether a member may be reading the topic; yes where that is not known."""
+        """Whether a member may read the topic; True if that is not known."""
         return self.subscribed is None or topic in self.subscribed

@@ -1,4 +1,4 @@
-"""Watches that members are alive: one `DelayedHeartbeat` per member, renewed by every request of the member."""
+"""Session timeouts: one `DelayedHeartbeat` per member, renewed by every request of the member."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ixion.coordinators.group.classic.group import ClassicGroup
 from ixion.coordinators.group.classic.member import ClassicMember
 from ixion.purgatory import DelayedOperationPurgatory
 
-# How long a new member may wait in its first rebalance. It cannot heartbeat, as it does not know its id yet, and its
-# connection is not read while it waits; if it gave up and came back under another id, this removes what it left.
+# How long a new member may wait in its first rebalance. It sends no heartbeats: it does not know its id yet, and its
+# connection is not read while it waits. If it gave up and came back under another id, this timeout removes the old one.
 NEW_MEMBER_TIMEOUT_MS: Final = 300_000
 
 
@@ -26,13 +26,13 @@ class Heartbeats:
         self._purgatory.check_and_complete(key)
         member.heartbeat_satisfied = False
         wait_ms = NEW_MEMBER_TIMEOUT_MS if member.is_new else member.session_timeout_ms
-        # The condition is known not to hold, unless the member waits for us: then nothing is to be watched.
+        # Completes at once if a request of the member waits for our answer: no heartbeat is due then.
         self._purgatory.try_complete_else_watch(
             DelayedHeartbeat(group, member.member_id, wait_ms, self._on_failed), (key,)
         )
 
     def expect_return(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
-        """A member was given an id and is to come back with it."""
+        """Expect a pending member to return with the id that it was given."""
         operation = DelayedHeartbeat(group, member_id, timeout_ms, self._on_failed, is_pending=True)
         self._purgatory.try_complete_else_watch(operation, ((group.group_id, member_id),))
 

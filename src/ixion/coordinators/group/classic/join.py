@@ -1,19 +1,19 @@
-"""JoinGroup: a member comes, or comes back.
+"""JoinGroup: a member joins, or joins again.
 
 What happens depends on the member:
 
 | member                         | what                                                                             |
 |--------------------------------|----------------------------------------------------------------------------------|
-| new, dynamic, version 4 and up | gets an id (MEMBER_ID_REQUIRED) and is to come back with it; else a client that   |
+| new, dynamic, version 4 and up | gets an id (MEMBER_ID_REQUIRED) and joins again with it; otherwise a client that  |
 |                                | times out and retries would leave a dead member behind each time                  |
 | new, dynamic, older            | is added                                                                          |
 | new, static, instance unknown  | is added                                                                          |
-| new, static, instance known    | replaces the member of that name, which is fenced; a stable group stays stable    |
-|                                | if its protocol does                                                              |
+| new, static, instance known    | replaces the member of that instance, which is fenced; a stable group stays       |
+|                                | stable if the elected protocol stays the same                                     |
 | back with the id it was given  | is added                                                                          |
-| a member                       | PreparingRebalance: joins. CompletingRebalance: gets the generation again if      |
-|                                | nothing about it changed. Stable: the same for followers; the leader starts a     |
-|                                | rebalance, because that is how it says that topics have changed                   |
+| a member                       | PreparingRebalance: joins. CompletingRebalance: gets the generation again if its  |
+|                                | protocols are unchanged. Stable: the same for followers; the leader starts a      |
+|                                | rebalance, because that is how it reports changed topics                          |
 
 The answer waits until every member has joined the rebalance (see `delayed_join`).
 """
@@ -61,7 +61,7 @@ class Join:
         )
         self.protocol_type = request.protocol_type
         named = {protocol.name: protocol.metadata for protocol in reversed(request.protocols)}
-        self.protocols: Protocols = tuple(reversed(named.items()))  # each name once, the first counts
+        self.protocols: Protocols = tuple(reversed(named.items()))  # each name once; the first entry wins
         self.reason = request.reason
         self.caller = caller
         self.respond = respond
@@ -87,7 +87,7 @@ class Join:
 
 
 def random_id(prefix: str) -> str:
-    from uuid import uuid4  # 4 ms that a start can do without
+    from uuid import uuid4  # not at start: the import takes 4 ms
 
     return f"{prefix}-{uuid4()}"
 
@@ -161,7 +161,7 @@ class Joining:
         elif group.state is COMPLETING_REBALANCE:
             if changed:
                 self._update(group, member, join)
-            else:  # it did not receive our first answer
+            else:  # the first answer was lost
                 join.respond(joined(group, join.member_id))
         elif group.state is STABLE:
             if changed or group.leader_id == join.member_id:
@@ -185,14 +185,14 @@ class Joining:
         self._rebalance.prepare_if_possible(group, member_reason(member_id, "joins", join.reason))
 
     def _update(self, group: ClassicGroup, member: ClassicMember, join: Join) -> None:
-        # A join that waited already is of a connection that was given up, or it would not be asked again.
+        # If a join already waits, the client has given up that connection; otherwise it would not join again.
         if member.awaits_join:
             group.answer_join(member, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         group.update(member, join.protocols, join.rebalance_timeout_ms, join.session_timeout_ms, join.respond)
         self._rebalance.prepare_if_possible(group, member_reason(member.member_id, "joins again", join.reason))
 
     def _replace(self, group: ClassicGroup, join: Join, instance_id: str, new_id: str) -> None:
-        """An instance came back without its member id, so it was restarted. The one of before is fenced."""
+        """An instance joins without a member id, so it was restarted: fence its old member id."""
         old_id = group.static_members[instance_id]
         old_leader = group.leader_id
         member = group.members[old_id]
@@ -211,8 +211,8 @@ class Joining:
                 return
 
             def stored(code: ErrorCode) -> None:
-                # By now it may be fenced itself, or a rebalance answers it, and stores the group, whatever became of
-                # this record: to undo the replacement would then fence a member that has joined.
+                # Meanwhile this member may have been fenced, or a rebalance may answer it and store the group anyway.
+                # Undoing the replacement would then fence a member that has joined.
                 if group.state is not STABLE or member.respond_join is not join.respond:
                     return
                 if code is ErrorCode.NONE:
@@ -221,7 +221,7 @@ class Joining:
                     group.answer_join(member, join_error(code))
                     group.update(member, *before, None)
                     group.rename_static(instance_id, old_id)
-                self._rebalance.heartbeats.renew(group, member)  # while it waited, its session could not end
+                self._rebalance.heartbeats.renew(group, member)  # no session timeout ran while it waited
 
             self._rebalance.store(group, {each.member_id: each.assignment for each in group.members.values()}, stored)
 
@@ -231,10 +231,10 @@ class Joining:
 
 
 def _as_before(group: ClassicGroup, member: ClassicMember, old_leader: str | None, version: int) -> JoinGroupResponse:
-    """The answer to a static member that came back to a stable group: the present generation, to which it then syncs.
+    """The answer to a static member that came back to a stable group: the present generation, for which it then syncs.
 
-    If it is the leader it must not assign again: the group would ignore it. From version 9 on the answer can say so;
-    before that it names another leader.
+    A returning leader must not assign again, because the group would ignore it. From version 9 on the answer can say
+    so; older versions name another leader.
     """
     if version >= SKIPS_ASSIGNMENT_FROM:
         return joined(group, member.member_id, skip_assignment=group.leader_id == member.member_id)

@@ -13,7 +13,7 @@ RespondSync = Callable[[SyncGroupResponse], None]
 Protocols = tuple[tuple[str, bytes], ...]  # name and metadata, the member's favourite first
 
 
-BYTES_PER_PROTOCOL: Final = 100  # what one takes in memory besides its name and metadata
+BYTES_PER_PROTOCOL: Final = 100  # memory for a protocol besides its name and metadata
 
 
 def size_of(protocols: Protocols) -> int:
@@ -23,8 +23,8 @@ def size_of(protocols: Protocols) -> int:
 class ClassicMember:
     """A member: its protocols, its assignment, and the answers that it waits for.
 
-    The two `respond_…` fields are set exactly while a request of the member waits. `ClassicGroup` sets the first one,
-    because it counts them.
+    The two `respond_…` fields are set exactly while a request of the member waits. Only `ClassicGroup` sets
+    `respond_join`, because it counts the members that wait.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class ClassicMember:
         self.assignment = assignment
         self.respond_join: RespondJoin | None = None
         self.respond_sync: RespondSync | None = None
-        self.is_new = False  # has not seen the end of a rebalance, so does not know its id and sends no heartbeats
+        self.is_new = False  # in its first rebalance: it does not know its id yet and sends no heartbeats
         self.heartbeat_satisfied = False
 
     @property
@@ -84,7 +84,7 @@ class ClassicMember:
 
     @property
     def is_alive(self) -> bool:
-        """Whether an expected heartbeat may be ticked off.
+        """Whether the expected heartbeat counts as received.
 
         A member that waits for our answer cannot send one, so it counts as alive; except a new member, which may have
         closed its connection and come back under another id.

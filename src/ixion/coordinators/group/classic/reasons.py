@@ -1,4 +1,4 @@
-"""Why a classic group rebalances, as one log line says it."""
+"""The reason of a rebalance, for one log line."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A rebalance from its beginning to the assignment, and what removes members from it.
+"""A rebalance from its beginning to the assignment, and how members are removed.
 
     prepare      members that wait for an assignment must rejoin; wait until all have joined (DelayedJoin)
     on_joined    members that did not join are removed (static ones stay: they may be restarting); all others get the
-                 new generation, and must ask for their assignment in time (DelayedSync)
-    assign       the leader's assignment, once it is in the log, goes to the members that wait; the group is stable
+                 new generation, and must send SyncGroup in time (DelayedSync)
+    assign       the leader's assignment is written to the log, then sent to the waiting members; the group is stable
 
 Everything runs on one event loop. A method may answer requests, which does not re-enter the group. The members of a
 group of more than `AT_ONCE` are answered in turns of the loop.
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 AT_ONCE: Final = 500  # members whose requests are answered in one turn of the loop, some 3 ms
 
-# Writes the group, with these assignments by member id, to the log, and then says how that went.
+# Writes the group, with these assignments by member id, to the log, and calls back with the code.
 StoreGroup = Callable[[ClassicGroup, Mapping[str, bytes], Callable[[ErrorCode], None]], None]
 
 
@@ -53,7 +53,7 @@ class Rebalance:
         self._config = config
         self._clock_ms = clock_ms
         self.store = store
-        # One shard each: shards keep threads apart, and here is one event loop.
+        # One shard each: more would only help several threads.
         self.heartbeat_purgatory = DelayedOperationPurgatory("Heartbeat", timer=timer, shards=1)
         self.rebalance_purgatory = DelayedOperationPurgatory("Rebalance", timer=timer, shards=1)
         self.heartbeats = Heartbeats(self.heartbeat_purgatory, self._on_heartbeat_failed)
@@ -82,19 +82,19 @@ class Rebalance:
             self._wait_for_members(group)
 
     def check_join(self, group: ClassicGroup) -> None:
-        """A member joined or left: complete the rebalance if all have joined now."""
+        """After a member joined or left: complete the rebalance if all have joined."""
         self.rebalance_purgatory.check_and_complete(("join", group.group_id))
 
     def check_sync(self, group: ClassicGroup) -> None:
         self.rebalance_purgatory.check_and_complete(("sync", group.group_id))
 
     def assign(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> None:
-        """The leader's assignment: stored, then handed out. A member that it leaves out gets an empty one."""
+        """Store the leader's assignment, then send it. A member that it leaves out gets an empty one."""
         generation = group.generation
         complete = {member_id: assignments.get(member_id, b"") for member_id in group.members}
 
         def stored(code: ErrorCode) -> None:
-            # By now another rebalance may be under way; then these assignments are of no interest any more.
+            # If another rebalance has begun meanwhile, these assignments are obsolete.
             if group.state is not COMPLETING_REBALANCE or group.generation != generation:
                 return
             if code is not ErrorCode.NONE:
@@ -110,23 +110,23 @@ class Rebalance:
         self.store(group, complete, stored)
 
     def _answer_syncs(self, group: ClassicGroup, members: list[ClassicMember]) -> Steps[None]:
-        """With the assignments of this generation, even if another rebalance has begun before all have theirs."""
+        """Send the assignments of this generation, even if another rebalance begins before all are sent."""
         protocol_type, protocol_name = group.protocol_type, group.protocol_name
         for member in members:
             if group.answer_sync(member, synced(protocol_type, protocol_name, member)):
-                # While it waited for us its session could not end, so no heartbeat is expected of it: expect one again.
+                # No session timeout ran while the member waited for this answer: start one.
                 self.heartbeats.renew(group, member)
             yield
 
     def _in_turns(self, members: int, steps: Steps[None]) -> None:
-        """A group of usual size is answered at once."""
+        """Answer at once, or in turns if there are more than `AT_ONCE` members."""
         if members <= AT_ONCE:
             finish(steps)
         else:
             self._lane.run(steps, log_error, at_once=False)
 
     def remove(self, group: ClassicGroup, member: ClassicMember, reason: str) -> None:
-        """A member left or failed; the other members share its partitions."""
+        """Remove a member that left or failed, and rebalance."""
         self._drop(group, member)
         if group.state in (STABLE, COMPLETING_REBALANCE):
             self.prepare_if_possible(group, reason)
@@ -141,7 +141,7 @@ class Rebalance:
             self.check_join(group)
 
     def unload(self, group: ClassicGroup, code: ErrorCode) -> None:
-        """The group is coordinated elsewhere from now on, or deleted; requests that wait get `code`."""
+        """Drop the group, which is deleted or coordinated elsewhere; waiting requests get `code`."""
         group.transition(DEAD, self._clock_ms())
         self.bounds.forget(group)
         for member in list(group.members.values()):
@@ -154,7 +154,7 @@ class Rebalance:
         self.check_sync(group)
 
     def resume(self, group: ClassicGroup) -> None:
-        """The group was read from the log: its members have a session timeout to send a heartbeat."""
+        """After the group was loaded from the log: expect a heartbeat of each member within its session timeout."""
         self.bounds.note(group)
         for member in group.members.values():
             self.heartbeats.renew(group, member)
@@ -175,7 +175,7 @@ class Rebalance:
         for member in [each for each in group.members.values() if not each.awaits_join and not each.is_static]:
             self._drop(group, member)
         if group.members and not group.elect_joined_leader():
-            # Only static members, and none of them came. Wait on, until they do or their sessions end.
+            # There are only static members, and none has joined. Wait until one joins or their sessions end.
             self._wait_for_members(group)
             return
         group.next_generation(self._clock_ms())
@@ -191,7 +191,7 @@ class Rebalance:
         self.rebalance_purgatory.try_complete_else_watch(operation, (("sync", group.group_id),))
 
     def _answer_joins(self, group: ClassicGroup, members: list[ClassicMember]) -> Steps[None]:
-        """The members that another rebalance finds without an answer have joined that one."""
+        """Members that are not answered before another rebalance begins take part in that one."""
         generation = group.generation
         for member in members:
             if member.member_id == group.leader_id:
@@ -207,7 +207,7 @@ class Rebalance:
             yield
 
     def _on_empty_stored(self, code: ErrorCode) -> None:
-        """If the write failed, a restart finds the generation before this one, whose members then time out."""
+        """If the write failed, a restart loads the previous generation, whose members then time out."""
         if code is not ErrorCode.NONE:
             logger.warning("an empty generation could not be stored: %s", code.name)
 
@@ -215,7 +215,7 @@ class Rebalance:
         late = [group.members[member_id] for member_id in group.pending_sync]
         for member in late:
             self._drop(group, member)
-        self.prepare_if_possible(group, f"{len(late)} members did not ask for their assignment in time")
+        self.prepare_if_possible(group, f"{len(late)} members did not send SyncGroup in time")
 
     def _on_heartbeat_failed(self, group: ClassicGroup, member_id: str, is_pending: bool) -> None:
         if group.state is DEAD:
@@ -229,7 +229,7 @@ class Rebalance:
             self.remove(group, member, member_reason(member_id, "has missed its session timeout", None))
 
     def _drop(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Remove the member. A request of its that waits gets UNKNOWN_MEMBER_ID, so that a live client joins anew."""
+        """Remove the member. Its waiting request gets UNKNOWN_MEMBER_ID, so that a live client joins again."""
         group.answer_join(member, join_error(ErrorCode.UNKNOWN_MEMBER_ID))
         group.answer_sync(member, sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)

@@ -1,7 +1,7 @@
-"""What a request may do to a classic group, as error codes: NONE is yes. Nothing here changes anything.
+"""Checks of requests to a classic group. Each returns an error code (NONE: allowed) and changes nothing.
 
-The order of the checks is part of the protocol: a fenced static member must get FENCED_INSTANCE_ID (it gives up), and
-not ILLEGAL_GENERATION (it would rejoin and fence its successor).
+The order of the checks is part of the protocol: a fenced static member must get FENCED_INSTANCE_ID, on which it stops,
+and not ILLEGAL_GENERATION, on which it would rejoin and fence its successor.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ixion.coordinators.group.classic.states import DEAD, EMPTY, PREPARING_REBAL
 from ixion.model.errors import ErrorCode
 
 STORED_BYTES_PER_MEMBER: Final = 70  # at least: an id that the broker generated, an address, four numbers
-PROTOCOLS_PER_MEMBER: Final = 8  # of which one is stored; members offer two or three
+PROTOCOLS_PER_MEMBER: Final = 8  # only one of them is stored; clients send two or three
 
 
 def check_member(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode:
-    """The member is in the group, and no other member has its instance id by now."""
+    """The member is in the group, and no other member has taken its instance id."""
     if instance_id is not None:
         current = group.static_members.get(instance_id)
         if current is None:
@@ -29,7 +29,7 @@ def check_member(group: ClassicGroup, member_id: str, instance_id: str | None) -
 
 
 def check_generation(group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-    """A heartbeat, or the first part of a sync or a commit: a member that knows the present generation."""
+    """For a heartbeat, and first of all for a sync or a commit: the member knows the present generation."""
     if group.state is DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     code = check_member(group, member_id, instance_id)
@@ -46,7 +46,7 @@ def check_sync(
     protocol_type: str | None,
     protocol_name: str | None,
 ) -> ErrorCode:
-    """As a heartbeat; and the protocol that the member names is the one of the generation."""
+    """As a heartbeat, and the protocol of the request is that of the generation."""
     code = check_generation(group, member_id, instance_id, generation)
     if code is not ErrorCode.NONE:
         return code
@@ -78,8 +78,8 @@ def check_commit(
 def has_memory_for(group: ClassicGroup, member_id: str, protocols: Protocols, max_bytes: int) -> bool:
     """Whether the number of members, and the metadata of all of them, stay within bounds.
 
-    A group is stored as one record, of which a log takes `max_bytes`; one that is larger can never become stable and
-    would only hold memory. (Kafka finds out when the leader has assigned, and then begins anew, for ever.)
+    A group is stored as one record of at most `max_bytes`. A larger group can never become stable and would only hold
+    memory. (Kafka notices once the leader has assigned, and then rebalances again, without end.)
     """
     known = group.members.get(member_id)
     others = group.metadata_bytes - (0 if known is None else size_of(known.protocols))
@@ -91,8 +91,8 @@ def has_memory_for(group: ClassicGroup, member_id: str, protocols: Protocols, ma
 def has_room_for(group: ClassicGroup, member_id: str, max_size: int) -> bool:
     """Whether the group may take in this member ("" is a new one) without passing group.max.size.
 
-    While a rebalance gathers members, only members that have joined this time count: the others may be dead. So a
-    group that was loaded over its limit sheds the ones that come last.
+    While a rebalance gathers members, only those that have joined this time count: the others may be dead. So a group
+    that was loaded over its limit sheds the members that join last.
     """
     if group.state in (EMPTY, DEAD):
         return True

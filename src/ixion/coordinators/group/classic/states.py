@@ -30,7 +30,7 @@ COMPLETING_REBALANCE: Final = GroupState.COMPLETING_REBALANCE
 STABLE: Final = GroupState.STABLE
 DEAD: Final = GroupState.DEAD
 
-# The states from which each may be entered.
+# For each state, the states that may precede it.
 BEFORE: Final[dict[GroupState, frozenset[GroupState]]] = {
     EMPTY: frozenset({PREPARING_REBALANCE}),
     PREPARING_REBALANCE: frozenset({EMPTY, COMPLETING_REBALANCE, STABLE}),

@@ -27,7 +27,7 @@ def topics_of(metadata: bytes) -> list[str]:
     position += 4
     topics = []
     if not 0 <= count <= len(metadata) // 2:
-        raise DecodeError(f"a subscription to {count} topics in {len(metadata)} bytes", 2)
+        raise DecodeError(f"a subscription claims {count} topics in {len(metadata)} bytes", 2)
     for _ in range(count):
         size = _number(metadata, position, 2)
         position += 2

@@ -1,4 +1,4 @@
-"""SyncGroup, Heartbeat and LeaveGroup: what members do once they have joined."""
+"""SyncGroup, Heartbeat and LeaveGroup: the requests of members that have joined."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ixion.protocol.messages.k14_sync_group import SyncGroupRequest
 
 
 def sync(rebalance: Rebalance, group: ClassicGroup, request: SyncGroupRequest, respond: RespondSync) -> None:
-    """A member asks for its assignment. The leader brings all of them; the others wait until it has."""
+    """The leader sends the assignments of all members; the other members wait until it has."""
     code = check_sync(
         group,
         request.member_id,
@@ -35,7 +35,7 @@ def sync(rebalance: Rebalance, group: ClassicGroup, request: SyncGroupRequest, r
     member = group.members[request.member_id]
     group.pending_sync.discard(member.member_id)
     if group.state is COMPLETING_REBALANCE:
-        # A sync that waited already is of a connection that was given up, or it would not be asked again.
+        # If a sync already waits, the client has given up that connection; otherwise it would not sync again.
         if member.awaits_sync:
             group.answer_sync(member, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
         member.respond_sync = respond
@@ -59,7 +59,7 @@ def heartbeat(rebalance: Rebalance, group: ClassicGroup, request: HeartbeatReque
 
 
 def leave(rebalance: Rebalance, group: ClassicGroup, leaving: MemberIdentity) -> ErrorCode:
-    """A member goes. An administrator may name the instance only, without the member id."""
+    """Remove a member that leaves. An administrator may name only the instance, without a member id."""
     member_id, instance_id = leaving.member_id, leaving.group_instance_id
     if not member_id:
         current = None if instance_id is None else group.static_members.get(instance_id)

@@ -1,11 +1,11 @@
-"""Partitions by topic id: what a member is to have, has, or is to let go of."""
+"""Partitions by topic id: the target of a member, what it has, or what it must revoke."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-Assignment = Mapping[bytes, frozenset[int]]  # topics without partitions are left out
+Assignment = Mapping[bytes, frozenset[int]]  # has no topic without partitions
 
 NOTHING: Assignment = {}
 

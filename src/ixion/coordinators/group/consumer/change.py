@@ -1,6 +1,6 @@
-"""A change of a consumer group: done to the group at once, and noted as the records that make it last.
+"""A change of a consumer group: applied to the group at once, and collected as records for the log.
 
-If the records cannot be written, what is in memory is ahead of the log; the writer then has the log read again.
+If the records cannot be written, memory is ahead of the log; `consumer_writes` then loads the partition again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Change:
         return member
 
     def bump(self, metadata_hash: int) -> None:
-        """Something changed that may ask for another assignment."""
+        """Start a new epoch: something changed that may need another assignment."""
         self.set_epoch(self.group.epoch + 1, metadata_hash)
 
     def set_epoch(self, epoch: int, metadata_hash: int) -> None:
@@ -63,7 +63,7 @@ class Change:
         self.records.append(epoch_record(self.group))
 
     def set_targets(self, targets: dict[str, Assignment], epoch: int, assigned_ms: int) -> None:
-        """The targets of an epoch; those that stay as they are need no record."""
+        """Set the targets of an epoch; unchanged targets need no record."""
         group = self.group
         for member_id, target in targets.items():
             if member_id not in group.targets or group.targets[member_id] != target:

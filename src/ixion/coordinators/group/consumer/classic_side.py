@@ -1,6 +1,6 @@
 """Members that speak the classic protocol in a consumer group: how a group is migrated one client at a time.
 
-To such a member its member epoch is a generation. When its target has changed, the broker starts a rebalance for this
+Such a member sees its member epoch as a generation. When its target has changed, the broker starts a rebalance for this
 member alone: Heartbeat answers REBALANCE_IN_PROGRESS, JoinGroup brings its subscription and the partitions it has, and
 SyncGroup gives it its new ones. No member waits for another.
 """
@@ -37,7 +37,7 @@ from ixion.protocol.stored.consumer_protocol import (
     TopicPartition,
 )
 
-NEWEST_VERSION = 3  # of what consumers tell each other
+NEWEST_VERSION = 3  # of the consumer embedded protocol
 
 
 class ClassicMembers:
@@ -61,7 +61,7 @@ class ClassicMembers:
         self._new_id = new_id
 
     def join(self, change: Change, request: JoinGroupRequest, caller: Caller) -> JoinGroupResponse:
-        """KafkaError, and nothing changed, if it may not."""
+        """KafkaError if the member may not join; nothing is changed then."""
         group = change.group
         if request.protocol_type != CONSUMER or not request.protocols:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "only consumers can join a consumer group")
@@ -103,7 +103,7 @@ class ClassicMembers:
         name, metadata = classic.protocols[0]
         if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        # A member that has joined and must revoke partitions learns here which ones: it must not join once more.
+        # A member that has joined learns here which partitions to revoke; it need not join again for that.
         is_told_what_to_give = member.current.state is MemberState.UNREVOKED_PARTITIONS
         if member.epoch < group.assignment_epoch and not is_told_what_to_give:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -162,7 +162,7 @@ class ClassicMembers:
         return member
 
     def _is_to_rejoin(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> bool:
-        """It has another target or is to get one, or has partitions to give back, or those it waits for are free."""
+        """Its target has changed or is about to, or it must revoke partitions, or those that it waits for are free."""
         state = member.current.state
         if member.epoch < group.assignment_epoch or state is MemberState.UNREVOKED_PARTITIONS:
             return True
@@ -178,7 +178,7 @@ class ClassicMembers:
         )
 
     def _owned(self, subscription: ConsumerProtocolSubscription) -> Assignment:
-        """Eager consumers give everything back before they join, and say so by naming nothing."""
+        """Eager consumers revoke everything before they join, so they name no partitions."""
         found: dict[bytes, frozenset[int]] = {}
         for each in subscription.owned_partitions:
             topic = self._topics.by_name(each.topic)
@@ -188,7 +188,7 @@ class ClassicMembers:
 
 
 class MemberIdRequired(KafkaError):  # noqa: N818 (it is an answer more than an error)
-    """The member is to come back with the id that it is given."""
+    """The member must join again with this id."""
 
     def __init__(self, member_id: str) -> None:
         super().__init__(ErrorCode.MEMBER_ID_REQUIRED)
@@ -196,7 +196,7 @@ class MemberIdRequired(KafkaError):  # noqa: N818 (it is an answer more than an 
 
 
 def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """KafkaError if it cannot be read. A version of the future is read as the newest one that is known."""
+    """KafkaError if it cannot be read. An unknown newer version is read as the newest known one."""
     try:
         version = min(prefix("subscription", metadata), NEWEST_VERSION)
         return decode(ConsumerProtocolSubscription, version.to_bytes(2, signed=True) + metadata[2:])

@@ -1,4 +1,4 @@
-"""Timers by name: one that is set again replaces the one before."""
+"""Timers by name: setting a timer again replaces the previous one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the members of a group want, all together: counted as they come and go, not by a walk over all of them.
+"""The topics, patterns and assignors that the members of a group want, counted as members come and go.
 
-Ten thousand members that join one after the other would otherwise cost fifty million looks.
+Walking over all members instead would cost fifty million steps while ten thousand members join one after the other.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final
 from ixion.coordinators.group.classic.member import size_of
 from ixion.coordinators.group.consumer.member import Subscription
 
-# What takes memory besides texts, as measured: a text has its places in tables, a member is an object of several parts
-# with timers, a target and a state, a group is tables.
+# Memory besides texts, as measured. A text is an entry in tables; a member is an object of several parts with timers, a
+# target and a state; a group is several tables.
 BYTES_PER_TEXT: Final = 50
 BYTES_PER_MEMBER: Final = 1_250
 BYTES_PER_GROUP: Final = 2_500
@@ -25,12 +25,12 @@ class Demand:
     __slots__ = ("_assignors", "changes", "classic_members", "held_bytes", "regexes", "topics")
 
     def __init__(self) -> None:
-        self.topics: Counter[str] = Counter()  # members by topic that they name, none with 0
+        self.topics: Counter[str] = Counter()  # how many members name a topic; no entry is 0
         self.regexes: Counter[str] = Counter()
         self._assignors: Counter[str] = Counter()
         self.classic_members = 0
         self.held_bytes = 0
-        self.changes = 0  # how often a topic or a pattern was named first, or last
+        self.changes = 0  # counts topics and patterns that the first member named or the last one dropped
 
     def add(self, member_id: str, subscription: Subscription) -> None:
         self._count(member_id, subscription, 1)
@@ -39,7 +39,7 @@ class Demand:
         self._count(member_id, subscription, -1)
 
     def assignor(self, offered: Sequence[str]) -> str:
-        """Of those offered, the one that most members name; the first if no member names one."""
+        """The offered assignor that most members name; the first one if no member names any."""
         named = [(count, name) for name, count in self._assignors.items() if name in offered]
         return max(named, key=lambda each: each[0])[1] if named else offered[0]
 
@@ -54,7 +54,7 @@ class Demand:
                 if left:
                     topics[name] = left
                 else:
-                    topics.pop(name)  # quicker than `del`, which a Counter has in Python
+                    topics.pop(name)  # quicker than `del`, which Counter implements in Python
         if subscription.regex:
             _step(self.regexes, subscription.regex, step)
         self.changes += kinds != (len(self.topics), len(self.regexes))
@@ -65,7 +65,7 @@ class Demand:
 
 
 def bytes_of(member_id: str, subscription: Subscription) -> int:
-    """About what a member takes in memory; its record is smaller."""
+    """Roughly the memory of a member; its record is smaller."""
     texts = subscription.texts()
     classic = 0 if subscription.classic is None else size_of(subscription.classic.protocols)
     return BYTES_PER_MEMBER + getsizeof(member_id) + sum(map(getsizeof, texts)) + len(texts) * BYTES_PER_TEXT + classic

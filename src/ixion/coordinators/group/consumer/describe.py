@@ -30,7 +30,7 @@ def described(group: ConsumerGroup, topics: TopicLookup, assignors: Sequence[str
                 client_host=member.subscription.client_host,
                 subscribed_topic_names=tuple(sorted(member.subscription.topics)),
                 subscribed_topic_regex=member.subscription.regex or "",
-                # What it is to let go of is its own until it has.
+                # Partitions that it must revoke are its own until it has.
                 assignment=_named(together(member.current.assigned, member.current.revoking), topics),
                 target_assignment=_named(group.target(member.member_id), topics),
                 member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
@@ -62,7 +62,7 @@ def not_described(group_id: str, code: ErrorCode, message: str | None = None) ->
 
 
 def _named(assignment: Assignment, topics: TopicLookup) -> ToldAssignment:
-    """Topics that are gone have no name any more, and are left out."""
+    """Deleted topics have no name any more, and are left out."""
     return ToldAssignment(
         topic_partitions=tuple(
             TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=numbers)

@@ -1,20 +1,20 @@
-"""What makes a consumer group move: subscriptions change, topics change, targets are computed, members follow.
+"""Drives a consumer group: notices changed subscriptions and topics, computes targets, moves members towards them.
 
     update     a heartbeat brings a subscription or owned partitions; the member moves a step towards its target
-    remove     a member is gone; the others get their new targets with their next heartbeats
+    remove     takes a member out; the others get new targets with their next heartbeats
 
-Targets are computed when a member's heartbeat finds the group epoch ahead of the assignment epoch, and the last ones
-have been in force for group.consumer.assignment.interval.ms. So a group without heartbeats costs nothing, and a hundred
-members that come or leave in a row cost one computation. A member that joins in between has no partitions for now, and
-gets them with a later heartbeat. With an interval of 1000 ms and a heartbeat every 5000 ms:
+Targets are computed when a member's heartbeat finds the group epoch ahead of the assignment epoch, and the present
+targets have been in force for group.consumer.assignment.interval.ms. So a group without heartbeats costs nothing, and a
+hundred members that come or leave in a row cost one computation. A member that joins in between gets its partitions
+with a later heartbeat. With an interval of 1000 ms and a heartbeat every 5000 ms:
 
        0 ms   a joins      epoch 2, targets of epoch 2     a has everything
      300 ms   b joins      epoch 3, targets of epoch 2     b has nothing yet: the last targets are too young
-    5000 ms   a beats      epoch 3, targets of epoch 3     a is to let go of half
+    5000 ms   a beats      epoch 3, targets of epoch 3     a must revoke half
 
-A computation looks at every member, so a group of n that meets one after the other would cost n² looks. Hence targets
-are in force for n/10 ms at least, even if the interval is shorter: with 100,000 members for ten seconds, of which the
-computation takes one. It is done in turns of the loop (see `targets`).
+A computation looks at every member, so n members that join one after the other would cost n² steps. Hence targets are
+in force for at least n/10 ms, even if the interval is shorter: ten seconds with 100,000 members, of which the
+computation takes one. It runs in turns of the loop (see `targets`).
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ class Engine:
         change.bump(change.group.hash_topics(self._topics))
 
     def pattern_matched(self, change: Change, regex: str) -> None:
-        """It took long to match a pattern; now it is done."""
+        """Called when matching a pattern took longer than a turn and is done."""
         self._bump_if(change, self._resolve_patterns(change, (regex,)))
 
     def is_target_due(self, group: ConsumerGroup, now_ms: int) -> bool:
-        """There are changes that the last targets do not know of, and these have been in force for long enough.
+        """Whether the targets are older than the last change, and have been in force for long enough.
 
-        A clock that was set back does not delay new targets. (With Kafka it does.)
+        A clock that was set back does not delay new targets. (In Kafka it does.)
         """
         if group.epoch <= group.assignment_epoch or group.is_computing:
             return False
@@ -125,8 +125,8 @@ class Engine:
     def _resolve_patterns(self, change: Change, touched: Iterable[str | None]) -> bool:
         """Find the topics that the patterns `touched` match now, or all patterns if the topics have changed.
 
-        True if one of them matches others than before; a new one has matched none. One that takes long to match stays
-        as it was, until `pattern_matched` is called or the next heartbeat looks again.
+        True if a pattern matches other topics than before; a new pattern matched none before. A pattern that takes long
+        to match keeps its topics until `pattern_matched` is called or the next heartbeat looks again.
         """
         group, match_others, is_complete = change.group, False, True
         anew = group.seen_version != self._topics.version

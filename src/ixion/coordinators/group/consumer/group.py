@@ -1,7 +1,7 @@
 """A consumer group: members, their targets, and the owners of partitions. No I/O, no clock.
 
-Three numbers tell where it stands. The *group epoch* grows with every change that may ask for another assignment: a
-member comes, goes or subscribes to something else, a topic grows. The *assignment epoch* is the group epoch for which
+Three numbers describe its progress. The *group epoch* grows with every change that may need another assignment: a
+member joins, leaves or subscribes to something else, a topic grows. The *assignment epoch* is the group epoch for which
 the targets were computed. A member's *epoch* is the assignment epoch that it has reached.
 """
 
@@ -20,10 +20,10 @@ from ixion.coordinators.group.topics import Topic, TopicLookup, hash_of
 class ConsumerGroup:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch = 1  # a member's epoch is 0 when it joins, so the first one that it gets must be more
+        self.epoch = 1  # a joining member has epoch 0, so the first epoch that it gets must be higher
         self.assignment_epoch = 1  # a group without members needs no computation
         self.assigned_ms = 0  # when the targets were computed; 0: never, or not known
-        self.metadata_hash = 0  # of the topics that the epoch is about
+        self.metadata_hash = 0  # of the subscribed topics at this epoch
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.targets: dict[str, Assignment] = {}
@@ -33,8 +33,8 @@ class ConsumerGroup:
         self._hashed: tuple[tuple[int, int, int], int] | None = None
         self.seen_version = -1  # of the cluster's topics, at the last look
         self.demand = Demand()
-        self.is_computing = False  # targets, in turns of the loop
-        self.came_or_gone: set[str] = set()  # the ids of members, since that computation began
+        self.is_computing = False  # a computation of targets runs, in turns of the loop
+        self.came_or_gone: set[str] = set()  # ids of members that came or left since it began
         self.dead = False
         self._owners: dict[tuple[bytes, int], str] = {}
 
@@ -52,12 +52,12 @@ class ConsumerGroup:
 
     @property
     def held_bytes(self) -> int:
-        """About what it takes in memory."""
+        """Roughly the memory that the group takes."""
         matched = self._matched * BYTES_PER_MATCH
         return BYTES_PER_GROUP + getsizeof(self.group_id) + self.demand.held_bytes + matched
 
     def put(self, member: ConsumerMember, subscription: Subscription) -> None:
-        """Add the member, or change what it wants; done here only, so that `demand` is right."""
+        """Add the member, or change its subscription. Only this method may: it keeps `demand` right."""
         known = self.members.get(member.member_id)
         if known is not None:
             self.demand.remove(member.member_id, known.subscription)
@@ -84,13 +84,13 @@ class ConsumerGroup:
                 del self.static_members[instance_id]
 
     def move(self, member: ConsumerMember, current: Current) -> None:
-        """The member has another state now; the owners of partitions follow."""
+        """Set the state of the member, and the owners of its partitions with it."""
         self._release(member)
         member.current = current
         self._claim(member)
 
     def resolve(self, regex: str, topics: frozenset[str]) -> None:
-        """The pattern matches these topics."""
+        """Set the topics that the pattern matches."""
         self.forget_regex(regex)
         self.regexes[regex] = topics
         self._regex_changes += 1
@@ -101,7 +101,7 @@ class ConsumerGroup:
         self._regex_changes += 1
 
     def is_free_for(self, member_id: str, topic_id: bytes, partition: int) -> bool:
-        """No other member has the partition."""
+        """Whether no other member has the partition."""
         return self._owners.get((topic_id, partition), member_id) == member_id
 
     def target(self, member_id: str) -> Assignment:
@@ -112,13 +112,13 @@ class ConsumerGroup:
         return None if member_id is None else self.members.get(member_id)
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """What the member has subscribed to, by name and by pattern, and may see."""
+        """The topics of its subscription, by name and by pattern, that the member may describe."""
         regex = member.subscription.regex
         names = member.subscription.topics
         return names if not regex else names | member.shown(self.regexes.get(regex, frozenset()))
 
     def subscribed(self, topics: TopicLookup) -> list[Topic]:
-        """What its members have subscribed to and exists, by name. Members may name far more than there is."""
+        """The existing topics that its members subscribe to. Members may name many that do not exist."""
         names: set[str] = set()
         for regex in self.demand.regexes:
             names.update(self.regexes.get(regex, ()))
@@ -127,7 +127,7 @@ class ConsumerGroup:
         return [topic for name in sorted(names) if (topic := topics.by_name(name)) is not None]
 
     def hash_topics(self, topics: TopicLookup) -> int:
-        """The hash of what `subscribed` finds, which is remembered until one of the two changes."""
+        """The hash of `subscribed`, remembered until the subscriptions or the topics change."""
         state = (topics.version, self.demand.changes, self._regex_changes)
         if self._hashed is None or self._hashed[0] != state:
             self._hashed = (state, hash_of(self.subscribed(topics)))

@@ -1,10 +1,10 @@
 """ConsumerGroupHeartbeat: the one request of the consumer protocol.
 
-A heartbeat with epoch 0 joins, with -1 leaves, with -2 leaves for a while (static members). Any other says that the
-member is alive, and may bring a new subscription or the partitions that it has. The answer brings the member's epoch,
-and its partitions when they changed or when it told everything about itself, as clients do when an answer did not come.
+A heartbeat with epoch 0 joins, with -1 leaves, with -2 leaves temporarily (static members). With any other epoch the
+member is alive, and may report a new subscription or the partitions that it has. The answer carries the member's epoch.
+It carries the assignment if that changed, or if the member sent a full heartbeat, as clients do when an answer is lost.
 
-A member is removed when it is silent for the session timeout, or when it does not let go of partitions within its
+A member is removed when it is silent for the session timeout, or when it does not revoke partitions within its
 rebalance timeout.
 """
 
@@ -54,7 +54,7 @@ class ConsumerHeartbeats:
         remove: Remove,
         new_id: Callable[[], str],
     ) -> None:
-        """`save` writes a change that no request waits for; `remove` takes a member out, with all that follows."""
+        """`save` writes a change that no request waits for; `remove` takes a member out of its group."""
         self._engine = engine
         self._watch = watch
         self._limits = limits
@@ -67,7 +67,7 @@ class ConsumerHeartbeats:
     def beat(
         self, change: Change, request: ConsumerGroupHeartbeatRequest, caller: Caller
     ) -> ConsumerGroupHeartbeatResponse:
-        """A member joins or goes on. KafkaError, and nothing changed, if it may not."""
+        """A member joins or stays. KafkaError if it may not; nothing is changed then."""
         group = change.group
         owned = None if request.topic_partitions is None else assignment_of(request.topic_partitions)
         if request.subscribed_topic_regex:
@@ -79,11 +79,11 @@ class ConsumerHeartbeats:
         wanted = _updated(Subscription() if known is None else known.subscription, request, caller)
         self._bounds.check_subscription(group, request.member_id, wanted)
         member = self._member(change, request, owned)
-        if member is not known:  # what the returning instance does not mention is as it was
+        if member is not known:  # fields that a returning instance leaves out stay as they were
             wanted = _updated(member.subscription, request, caller)
         before = member.current
         self._engine.update(change, member, wanted, owned, caller.rights)
-        if member.current.revoking != before.revoking:  # what it is asked for now is new, and it has its time for it
+        if member.current.revoking != before.revoking:  # other partitions to revoke: restart its rebalance timeout
             self._watch.asked_anew(group, member)
         self._watch.alive(group, member)
         tells_all = request.member_epoch == JOIN or (
@@ -101,12 +101,12 @@ class ConsumerHeartbeats:
         )
 
     def leave(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
-        """A member goes. KafkaError if it is not one."""
+        """A member leaves. KafkaError if the group does not have it."""
         member = find_member(group, request.member_id, request.instance_id)
         if request.member_epoch == LEAVE_FOR_A_WHILE:
             change = Change(group, self._clock_ms())
             kept = replace(member.current, epoch=LEAVE_FOR_A_WHILE, revoking={})
-            # A member that comes back as this instance has them from its beginning.
+            # A member that returns as this instance has them from its first epoch on.
             change.move(member, replace(kept, since=dict.fromkeys(kept.held(), JOIN)))
             self._watch.asked_anew(group, member)
             self._save(change)
@@ -128,7 +128,7 @@ class ConsumerHeartbeats:
             check_epoch(member, epoch, owned)
             if member.current.state is MemberState.UNKNOWN and (owned is None or owned):
                 raise KafkaError(
-                    ErrorCode.FENCED_MEMBER_EPOCH, "the log has the member in a state that is not known here"
+                    ErrorCode.FENCED_MEMBER_EPOCH, "the log has a member state that this broker does not know"
                 )
             return member
         member_id = request.member_id or self._new_id()
@@ -146,14 +146,14 @@ class ConsumerHeartbeats:
             if static is not known:
                 raise KafkaError(
                     ErrorCode.UNRELEASED_INSTANCE_ID,
-                    f"instance {instance_id} is member {static.member_id}, which has not left; {member_id} must wait",
+                    f"instance {instance_id} is member {static.member_id}, which has not left; {member_id} cannot join",
                 )
-        # A known member that joins has lost its assignment: it gets everything anew.
+        # A known member that joins again has lost its assignment, and gets all of it again.
         return known or ConsumerMember(member_id=member_id)
 
 
 def _updated(known: Subscription, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Subscription:
-    """What the member does not mention stays as it was."""
+    """Fields that the request leaves out stay as they were."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     return Subscription(
         instance_id=known.instance_id if request.instance_id is None else request.instance_id,

@@ -1,4 +1,4 @@
-"""The settings that bind consumer groups: the broker's, and what was set for a group itself (resource type 32)."""
+"""The settings of consumer groups: the broker's, and those of a single group (resource type 32)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ixion.config import group_settings as settings
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.group import ASSIGNMENT_INTERVAL, BEHIND_GROUP, HEARTBEAT_INTERVAL, SESSION_TIMEOUT
 
-GroupConfig = Callable[[str], Mapping[str, str]]  # what is set for a group, by its id
+GroupConfig = Callable[[str], Mapping[str, str]]  # the settings of a group, by its id
 
 
 class GroupLimits:
@@ -22,7 +22,7 @@ class GroupLimits:
 
     @property
     def assignors(self) -> tuple[str, ...]:
-        """The names that members may use; the first one is the default. A Java class stands for its assignor:
+        """The assignors that members may name; the first one is the default. A Java class stands for its assignor:
         org.apache.kafka.coordinator.group.assignor.RangeAssignor is range."""
         given = self._config.current[settings.GROUP_CONSUMER_ASSIGNORS]
         return tuple(dict.fromkeys(name.rpartition(".")[2].removesuffix("Assignor").lower() for name in given))
@@ -47,11 +47,11 @@ class GroupLimits:
         return self._own(group_id, HEARTBEAT_INTERVAL)
 
     def assignment_interval_ms(self, group_id: str) -> int:
-        """How long a target is in force at least."""
+        """The least time between two computations of targets."""
         return self._own(group_id, ASSIGNMENT_INTERVAL)
 
     def _own(self, group_id: str, name: str) -> int:
-        """What is set for the group, within limits that may have become narrower since; else what is set for all."""
+        """The group's own setting, kept within limits that may have become narrower since; else the broker's."""
         config = self._config.current
         default, least, most = BEHIND_GROUP[name]
         given = self._of_group(group_id).get(name)

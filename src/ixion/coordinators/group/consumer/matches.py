@@ -1,8 +1,8 @@
 """Which topics match the patterns of members.
 
-A pattern may be dear (see `coordinators.patterns`) and topics may be many, so they are matched in turns of the event
-loop. Whether a name matches never changes, so what was found is remembered, and only names that are new since then are
-matched. What is remembered is bounded; a pattern that was forgotten is matched anew.
+Matching may be slow (see `coordinators.patterns`) and topics may be many, so patterns are matched in turns of the event
+loop. Whether a name matches never changes, so results are remembered and only new names are matched. The memory for
+results is bounded; a pattern whose results were dropped is matched again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from ixion.timer.turns import Steps
 
 logger = logging.getLogger(__name__)
 
-STEP: Final = (
-    2_000  # names times instructions of a pattern; 2 ms at most, but for patterns that take longer for one name
-)
+STEP: Final = 2_000  # names times instructions per step: at most 2 ms, unless a single name takes longer
 MOST_PATTERNS: Final = 100  # remembered
 MOST_NAMES: Final = 1_000_000  # remembered, of all patterns together
 MOST_WAITING: Final = 1_000  # patterns that are being matched; beyond that, the next heartbeat asks again
@@ -31,7 +29,7 @@ MOST_WAITING: Final = 1_000  # patterns that are being matched; beyond that, the
 class Matched(NamedTuple):
     version: int  # of the topics
     seen: frozenset[str]  # the names that were there
-    topics: frozenset[str]  # those that match
+    topics: frozenset[str]  # the names that match
 
     @property
     def names(self) -> int:
@@ -40,7 +38,7 @@ class Matched(NamedTuple):
 
 class Matches:
     def __init__(self, topics: TopicLookup, lane: Lane, on_matched: Callable[[str, str], None]) -> None:
-        """`on_matched` is called with a group and its pattern, if matching that took longer than a turn."""
+        """`on_matched` is called with a group and its pattern if matching took longer than a turn."""
         self._topics = topics
         self._lane = lane
         self._on_matched = on_matched
@@ -50,7 +48,7 @@ class Matches:
         self._all: tuple[int, frozenset[str]] = (-1, frozenset())  # a version of the topics, and their names
 
     def find(self, regex: str, group_id: str) -> frozenset[str] | None:
-        """The topics that match now. None if that takes longer than a turn: then `on_matched` comes later."""
+        """The topics that match now. None if matching takes longer than a turn: then `on_matched` is called later."""
         found = self._up_to_date(regex)
         if found is None and regex not in self._waiting and len(self._waiting) < MOST_WAITING:
             self._waiting[regex] = set()
@@ -79,7 +77,7 @@ class Matches:
                     found.add(name)
                 if number % at_once == 0:
                     yield
-        except PatternError as error:  # of a member from the log; new ones are checked
+        except PatternError as error:  # from a record in the log; patterns in requests are checked
             logger.warning("a pattern from the log matches nothing: %s", error)
         self._remember(regex, Matched(version, names, frozenset(found)))
 

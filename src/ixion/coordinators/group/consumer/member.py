@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicSide:
-    """What is remembered of a member that speaks the classic protocol (a group that is being migrated)."""
+    """The classic side of a member that speaks the classic protocol (in a group that is being migrated)."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -22,7 +22,7 @@ class ClassicSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What a member says of itself and what it wants to read; replaced as a whole when that changes."""
+    """The identity of a member and what it wants to read; replaced as a whole when anything changes."""
 
     instance_id: str | None = None
     rack_id: str | None = None
@@ -35,7 +35,7 @@ class Subscription:
     classic: ClassicSide | None = None
 
     def texts(self) -> list[str]:
-        """Everything in it that is as long as the member likes, but for what it offers as a classic one."""
+        """All texts whose length the member chooses, except its classic protocols."""
         others = (self.instance_id, self.rack_id, self.client_id, self.client_host, self.regex, self.assignor)
         return [*self.topics, *filter(None, others)]
 
@@ -45,7 +45,7 @@ class ConsumerMember:
     member_id: str
     subscription: Subscription = field(default_factory=Subscription)
     current: Current = field(default_factory=Current)
-    # What its client may do, as of its last heartbeat. None: no authorizer, or no heartbeat since the broker started.
+    # The rights of its client at the last heartbeat. None: no authorizer, or no heartbeat since the broker started.
     rights: Rights | None = None
     _shown: tuple[frozenset[str], Rights, int, frozenset[str]] | None = None
 
@@ -61,7 +61,7 @@ class ConsumerMember:
         return known[3]
 
     def sees_other(self, matched: frozenset[str]) -> bool:
-        """Whether it sees other topics of the same `matched` than at the last look: its rights have changed."""
+        """Whether the member may now describe other topics of `matched` than at the last call: its rights changed."""
         known = self._shown
         return known is not None and known[0] is matched and known[3] != self.shown(matched)
 

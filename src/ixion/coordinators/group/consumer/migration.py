@@ -1,8 +1,10 @@
 """A group changes its protocol while it has members, in both directions.
 
-Up: a member of the consumer protocol joins a classic group. The classic members become members of a consumer group that
-have what their assignments say, at an epoch that is the generation, and go on speaking classic.
+Up: a member of the consumer protocol joins a classic group. The classic members become members of a consumer group,
+with the partitions of their assignments and the generation as their epoch, and continue to speak classic.
+
 Down: the last member of the consumer protocol leaves. The others become a classic group in a new rebalance.
+
 Offsets are not touched; they belong to the group's name.
 """
 
@@ -26,7 +28,7 @@ from ixion.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
 def to_consumer_group(classic: ClassicGroup, topics: TopicLookup, now_ms: int) -> Change:
     """KafkaError if a member's subscription cannot be read; the classic group is left as it is.
 
-    The first epoch is the last generation. The targets are those of the leader; the group may replace them at once.
+    The first epoch is the last generation. The targets are the leader's assignment; the group may replace them at once.
     """
     group = ConsumerGroup(classic.group_id)
     change = Change(group, now_ms)
@@ -88,7 +90,7 @@ def _assignment(data: bytes, topics: TopicLookup) -> Assignment:
         version = min(prefix("assignment", data), NEWEST_VERSION)
         read = decode(ConsumerProtocolAssignment, version.to_bytes(2, signed=True) + data[2:])
     except (DecodeError, UnsupportedVersionError):
-        return NOTHING  # a leader of another kind; the member keeps nothing and is given partitions anew
+        return NOTHING  # not a consumer's assignment: the member keeps nothing and gets new partitions
     found: dict[bytes, frozenset[int]] = {}
     for each in read.assigned_partitions:
         topic = topics.by_name(each.topic)

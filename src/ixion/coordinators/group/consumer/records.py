@@ -1,7 +1,7 @@
 """The records of __consumer_offsets that make up a consumer group, and how they are read back.
 
 A group is many records, so that a change writes only what changed: one for the group's epoch, one for the assignment
-epoch, one for each resolved pattern; and for each member its subscription, its target and where it stands.
+epoch, one for each resolved pattern; and for each member its subscription, its target and its current assignment.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def subscription_of(value: ConsumerGroupMemberMetadataValue) -> Subscription:
 
 
 def current_of(value: ConsumerGroupCurrentMemberAssignmentValue) -> Current:
-    """Before Kafka 4.3 a record did not say since when a partition is the member's: then it is the present epoch."""
+    """Records before Kafka 4.3 lack the epoch at which a member got a partition; the present one is taken."""
     known = value.state in MemberState.__members__.values()
     return Current(
         epoch=value.member_epoch,

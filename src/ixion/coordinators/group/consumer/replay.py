@@ -1,6 +1,6 @@
 """Reads the records of consumer groups back, one kind of record per function; a value of None is a tombstone.
 
-Compaction keeps the last record of each key and drops the order between keys, so any of them may come first.
+Compaction keeps only the last record of each key, so any key may come first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _group_id: Callable[[Struct], str] = attrgetter("group_id")  # every key has one
 
 
 class Kind(Generic[K, V]):
-    """A kind of record: its tables, and what it does to its group. The tombstone of a group not there does nothing."""
+    """A kind of record: its tables, and how it changes its group. A tombstone of an unknown group does nothing."""
 
     def __init__(self, key: type[K], value: type[V], apply: Callable[[ConsumerGroup, K, V | None], None]) -> None:
         self._key = key
@@ -46,7 +46,7 @@ class Kind(Generic[K, V]):
 def _epoch(
     group: ConsumerGroup, _: stored.ConsumerGroupMetadataKey, read: stored.ConsumerGroupMetadataValue | None
 ) -> None:
-    """The tombstone of this one is the last of a group that is deleted; the caller then drops the group."""
+    """Its tombstone is the last record of a deleted group; the caller then drops the group."""
     if read is None:
         group.dead = True
     else:

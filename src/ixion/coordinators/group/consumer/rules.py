@@ -1,4 +1,4 @@
-"""What a member of a consumer group may say and do. Raises KafkaError, whose message goes to the client."""
+"""Checks of requests of consumer group members. Each raises KafkaError, whose message goes to the client."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ixion.coordinators.group.consumer.member import ConsumerMember
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-JOIN: Final = 0  # member epochs that say what the member does
+JOIN: Final = 0  # member epochs with a meaning of their own
 LEAVE: Final = -1
-LEAVE_FOR_A_WHILE: Final = -2  # a static member that means to come back: its partitions are kept for it
+LEAVE_FOR_A_WHILE: Final = -2  # a static member that will return: its partitions are kept
 
 MEMBER_NAMES_ITSELF_FROM: Final = 1  # version of the request
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
-    """What can be said of a request without knowing the group."""
+    """The checks that need no group."""
 
     def need(holds: bool, message: str) -> None:
         if not holds:
@@ -29,7 +29,7 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
     need(bool(request.group_id), "the group id is empty")
     need(request.instance_id != "", "the instance id is empty; a member without one sends null")
     need(request.rack_id != "", "the rack id is empty; a member without one sends null")
-    need(epoch >= LEAVE_FOR_A_WHILE, f"no member has an epoch of {epoch}")
+    need(epoch >= LEAVE_FOR_A_WHILE, f"{epoch} is not a member epoch")
     if epoch != JOIN or version >= MEMBER_NAMES_ITSELF_FROM:
         need(bool(request.member_id), "the member id is empty")
     if epoch == JOIN:
@@ -38,18 +38,18 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
         subscribed = request.subscribed_topic_names is not None or bool(request.subscribed_topic_regex)
         need(subscribed, "a member that joins must subscribe to topics, by name or by pattern")
     if epoch == LEAVE_FOR_A_WHILE:
-        need(request.instance_id is not None, "only a static member leaves for a while; this one names no instance id")
+        need(request.instance_id is not None, "only a static member, with an instance id, can leave temporarily")
     assignor = request.server_assignor
     if assignor is not None and assignor not in assignors:
         supported = ", ".join(assignors)
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"there is no assignor {assignor!r}; there are {supported}",
+            f"unknown assignor {assignor!r}; supported: {supported}",
         )
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Assignment | None) -> None:
-    """The member stands where we believe it does; or one step behind, because our last answer was lost."""
+    """The member is at the epoch that we know, or one behind because our last answer was lost."""
     known = member.epoch
     if epoch == known:
         return
@@ -62,7 +62,7 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Assignment | None) ->
 
 
 def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    """The member, by instance if it names one."""
+    """The member, found by its instance id if there is one."""
     if instance_id is None:
         member = group.members.get(member_id)
         if member is None:
@@ -74,7 +74,7 @@ def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -
     if member.member_id != member_id:
         raise KafkaError(
             ErrorCode.FENCED_INSTANCE_ID,
-            f"instance {instance_id} is member {member.member_id} by now, which has taken the place of {member_id}",
+            f"instance {instance_id} is now member {member.member_id}, which replaced {member_id}",
         )
     return member
 
@@ -82,10 +82,11 @@ def find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -
 def check_offset_use(
     group: ConsumerGroup, member_id: str, epoch: int, partitions: Iterable[tuple[bytes, int]] | None = None
 ) -> ErrorCode:
-    """For a fetch of offsets in a member's name; or for a commit, of these partitions by topic id.
+    """For an OffsetFetch that names a member, or for an OffsetCommit of these partitions.
 
-    A fetch names the member's epoch. So does a commit, or an older one if the member has had all of the partitions
-    since then (KIP-1251): a heartbeat beside it may have moved the member on while the commit was under way.
+    A fetch names the member's epoch. So does a commit, or it names an older one if the member has had all of the
+    partitions since then (KIP-1251): a concurrent heartbeat may have moved the member on while the commit was under
+    way.
     """
     member = group.members.get(member_id)
     if member is None:

@@ -2,13 +2,13 @@
 
 A member follows its target assignment in steps, each of them one heartbeat:
 
-    STABLE ──new target──▶ UNREVOKED_PARTITIONS ──it has let go──▶ STABLE, if all of its target is free
+    STABLE ──new target──▶ UNREVOKED_PARTITIONS ──it has revoked──▶ STABLE, if all of its target is free
                  │                                                   │
-                 └──nothing to let go──▶ UNRELEASED_PARTITIONS ◀─────┘ else
-                                               └──others have let go──▶ STABLE
+                 └──nothing to revoke──▶ UNRELEASED_PARTITIONS ◀─────┘ else
+                                               └──others have revoked──▶ STABLE
 
-It may read what it is assigned in every state. It stays at its old epoch while it has partitions to let go of, and
-moves to the epoch of the target when it has.
+It may read what it is assigned in every state. It stays at its old epoch while it has partitions to revoke, and then
+moves to the epoch of the target.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class MemberState(IntEnum):
     """The numbers are those of the records."""
 
     STABLE = 1
-    UNREVOKED_PARTITIONS = 2  # is to let go of some
-    UNRELEASED_PARTITIONS = 3  # waits for others to let go of some
+    UNREVOKED_PARTITIONS = 2  # must revoke some
+    UNRELEASED_PARTITIONS = 3  # waits for others to revoke some
     UNKNOWN = 127  # written by a broker that knows more states
 
 
@@ -29,7 +29,7 @@ class ConsumerGroupState(Enum):
     """The values are the names that ConsumerGroupDescribe and ListGroups show."""
 
     EMPTY = "Empty"
-    ASSIGNING = "Assigning"  # a change has come for which no target has been computed yet
+    ASSIGNING = "Assigning"  # no target has been computed since the last change
     RECONCILING = "Reconciling"  # members are on their way to their targets
     STABLE = "Stable"
     DEAD = "Dead"

@@ -1,17 +1,17 @@
 """The targets of a consumer group: which partitions each member is to have.
 
-They are computed for a group epoch, from the subscriptions and the targets before. That looks at every member, so it is
-done in turns of the event loop. Only a small group has its targets at once, as a part of the change that asked for
-them. A large one goes on with the targets that it has; the new ones are a change of their own:
+They are computed for a group epoch, from the subscriptions and the previous targets. That looks at every member, so it
+is done in turns of the event loop. A small group gets its targets at once, as part of the change that needed them. A
+large group continues with its previous targets; the new ones are a change of their own:
 
     epoch 7, targets of epoch 6    a heartbeat finds new targets due; the computation for epoch 7 begins
-    epoch 9, targets of epoch 6    meanwhile one member has come and another has gone
-    epoch 9, targets of epoch 7    the computation is done: the members of then have their targets. The one that has
-                                   gone is left out; the one that came has none yet. The next heartbeat that finds
-                                   new targets due begins again.
+    epoch 9, targets of epoch 6    meanwhile one member joins and another leaves
+    epoch 9, targets of epoch 7    the computation is done, for the members at its beginning. The member that left is
+                                   skipped; the one that joined has no target yet. The next heartbeat that finds new
+                                   targets due begins again.
 
-If the members are not those that the targets were computed for, another epoch begins: a static member that came back
-under another id kept the target of its old one, and nothing else may make that right.
+If members have come or left since the computation began, another epoch begins: a static member that returned under
+another id kept the target of its old one, and nothing else may correct that.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STEP: Final = 16  # members, some 100 µs
 
 
 class NewTargets:
-    """Targets of a large group, with the records that make them last."""
+    """Targets of a large group, with their records for the log."""
 
     def __init__(self, group: ConsumerGroup, epoch: int, draft: Draft) -> None:
         self.group = group
@@ -55,7 +55,7 @@ class NewTargets:
         self._changed: set[str] = set()  # the members whose targets are in the draft
 
     def compare(self, targets: dict[str, Assignment]) -> Steps[None]:
-        """Write down those that differ from the targets before."""
+        """Add the records of targets that have changed."""
         group = self.group
         for number, (member_id, target) in enumerate(targets.items()):
             if member_id not in group.targets or group.targets[member_id] != target:
@@ -66,10 +66,10 @@ class NewTargets:
                 yield
 
     def apply(self, now_ms: int) -> None:
-        """To the group, in one go. The draft is complete after that.
+        """Apply them to the group in one go, and complete the draft.
 
-        That looks at the members that have come and gone since the computation began, not at all of them: those took
-        50 ms in a group of 100,000.
+        This looks only at the members that joined or left since the computation began: looking at all of them took 50
+        ms in a group of 100,000.
         """
         group, targets, draft = self.group, self._targets, self.draft
         same_members = True

@@ -1,9 +1,9 @@
-"""What the members of consumer groups must do, and by when. A member that is late is removed.
+"""The deadlines of members of consumer groups. A member that is late is removed.
 
 session    send a heartbeat                within the session timeout
-revoke     let go of what it is asked for  within its rebalance timeout
-join       join again, when asked to       within its rebalance timeout    members of the classic protocol
-sync       ask for what it was assigned    within its rebalance timeout    members of the classic protocol
+revoke     revoke what it is asked for      within its rebalance timeout
+join       join again when asked to        within its rebalance timeout    members of the classic protocol
+sync       send SyncGroup                  within its rebalance timeout    members of the classic protocol
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ixion.timer.timer import Timer
 logger = logging.getLogger(__name__)
 
 SESSION: Final = "its session ended"
-REVOKE: Final = "it did not let go of its partitions in time"
+REVOKE: Final = "it did not revoke its partitions in time"
 JOIN: Final = "it did not join again in time"
-SYNC: Final = "it did not ask for its assignment in time"
+SYNC: Final = "it did not send SyncGroup in time"
 
 Remove = Callable[[ConsumerGroup, ConsumerMember, str], None]
 
@@ -36,7 +36,7 @@ class MemberTimeouts:
         self._remove = remove
 
     def alive(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """The member sent a request. The partitions that it must let go of, if any, are the same as before."""
+        """The member sent a request. The partitions that it must revoke, if any, have not changed."""
         classic = member.subscription.classic
         timeout_ms = self._limits.session_timeout_ms(group.group_id) if classic is None else classic.session_timeout_ms
         self._deadlines.set(_key(group, member, SESSION), timeout_ms, self._expiry(group, member, SESSION))
@@ -46,7 +46,7 @@ class MemberTimeouts:
             self._deadlines.cancel(_key(group, member, REVOKE))
 
     def asked_anew(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """It is to let go of other partitions than before, and has its time for that."""
+        """It must now revoke other partitions: the next `alive` restarts that deadline."""
         self._deadlines.cancel(_key(group, member, REVOKE))
 
     def sent_to_join(self, group: ConsumerGroup, member: ConsumerMember) -> None:
@@ -61,7 +61,7 @@ class MemberTimeouts:
         self._deadlines.cancel(_key(group, member, SYNC))
 
     def forget(self, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """Nothing is expected of it any more."""
+        """Drop all deadlines of the member."""
         for what in (SESSION, REVOKE, JOIN, SYNC):
             self._deadlines.cancel(_key(group, member, what))
 

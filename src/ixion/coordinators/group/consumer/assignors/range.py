@@ -1,7 +1,7 @@
-"""Range: of every topic each member gets a run of neighbouring partitions.
+"""Range: each member gets a run of neighbouring partitions of every topic.
 
-Topics with as many partitions and the same members are cut alike, so the same keys of two topics meet at one member.
-Seven partitions, three members: 0-2, 3-4, 5-6.
+Topics with the same number of partitions and the same members are cut alike, so equal keys of two topics go to the same
+member. Seven partitions, three members: 0-2, 3-4, 5-6.
 """
 
 from __future__ import annotations

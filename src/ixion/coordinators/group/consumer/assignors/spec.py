@@ -25,7 +25,7 @@ class Spec:
     partitions: Mapping[bytes, int]  # how many each topic has
 
     def in_order(self) -> Steps[list[str]]:
-        """Member ids in an order that a restart of a static member does not change: by instance, then those without."""
+        """Static members by instance id, then the others: a restart of a static member does not change this order."""
         static: list[tuple[str, str]] = []
         dynamic: list[str] = []
         for number, (member_id, reader) in enumerate(self.readers.items()):

@@ -1,7 +1,7 @@
-"""Uniform: members get equally many partitions, and keep what they have as far as that goes.
+"""Uniform: members get equally many partitions, and keep as many of theirs as possible.
 
 1. Each member keeps what it had of the topics it still reads, up to its fair share: with 10 partitions and 4 readers
-   that is 2, and for two of them 3. (With different subscriptions there is no such number; all is kept at first.)
+   that is 2, and for two of them 3. (With different subscriptions there is no such number; members keep all at first.)
 2. Free partitions go to the member with the fewest, those with the fewest readers first.
 3. While one reader has two more than another that could take one of them, it hands one over. (Only with different
    subscriptions; see `unlike`.)
@@ -82,7 +82,7 @@ def _keep(
 
 def _hand_out(order: list[str], shares: dict[str, set[Partition]], free: list[Partition]) -> Steps[None]:
     sizes = ((len(shares[member_id]), place) for place, member_id in enumerate(order))
-    heap = yield from sort_steps(sizes)  # what is sorted is a heap
+    heap = yield from sort_steps(sizes)  # a sorted list is a heap
     for partition in free:
         size, place = heap[0]
         shares[order[place]].add(partition)

@@ -5,14 +5,14 @@
 
 Heaps find the readers with the fewest and the most partitions: one heap for the readers of a topic (topics with the
 same readers share theirs) and one for the members that have partitions of it. An entry has the number of partitions
-that its member had when it was pushed. A number that is too small in a heap of readers, or too large in a heap of
-givers, is corrected when it comes to the top. One that is wrong the other way would never come there, so a member whose
-number changes that way is pushed anew:
+that its member had when it was pushed. A count that is too small in a heap of readers, or too large in a heap of
+givers, is corrected when it reaches the top. A count that is wrong the other way would never reach the top, so a member
+whose count changes that way is pushed again:
 
     member 3 gives one away, 5 → 4     readers: (4, 3) is pushed        givers: (-5, 3) is put right at the top
     member 7 takes it,       1 → 2     readers: (1, 7) is put right     givers: (-2, 7) is pushed
 
-So a step costs about as many looks as the member reads topics, however many members there are.
+So a step costs one look per topic of the member, however many members there are.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def unlike_of(spec: Spec, order: list[str], shares: dict[str, set[Partition]]) -
         key = tuple(numbers)
         if key not in shared:
             sized = ((sizes[place], place) for number in key for place in members[number])
-            shared[key] = yield from sort_steps(sized)  # what is sorted is a heap
+            shared[key] = yield from sort_steps(sized)  # a sorted list is a heap
         readers[topic] = shared[key]
         yield
     heaps_of: list[list[Heap]] = [[] for _ in members]
@@ -70,7 +70,7 @@ def unlike_of(spec: Spec, order: list[str], shares: dict[str, set[Partition]]) -
 
 
 class Unlike:
-    """Members go by their place in `order`."""
+    """A member is its index in `order`."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Unlike:
             yield
 
     def balance(self) -> Steps[None]:
-        """Every hand-over brings two members closer together, so it ends."""
+        """Terminates, because every hand-over brings two members closer together."""
         givers: defaultdict[bytes, Heap] = defaultdict(list)
         for place, held in enumerate(self._held):
             for topic in held:
