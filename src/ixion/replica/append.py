@@ -1,11 +1,11 @@
-"""Append records to partitions that this broker leads, and answer when they are as safe as was asked for.
+"""Append records to partitions that this broker leads, and answer as `acks` asks.
 
-acks=0 and acks=1 are answered after the append. acks=all waits for the high watermark: with one replica that is there
-at once, and the operation that would wait is not even made.
+acks=0 and acks=1 are answered after the append. acks=all waits for the high watermark. With one replica the high
+watermark moves at once, and no delayed operation is made.
 
-A request may bring very many partitions, and compressed batches take their time to be looked into (the worst that is
-accepted, some 40 ms). So several partitions are appended in turns of the loop; the connection is not read meanwhile, so
-nothing overtakes.
+A request may have very many partitions, and validating compressed batches takes time (the worst accepted batch some 40
+ms). So several partitions are appended in turns of the loop. The connection is not read meanwhile, so no later request
+overtakes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Entry = tuple[str, int, Buffer]
-GiveUp = Callable[[], None]  # the answer is no longer wanted
+GiveUp = Callable[[], None]  # stops the wait: the client is gone
 
 AT_ONCE: Final = 128  # partitions that begin to wait in one turn
 
@@ -47,8 +47,8 @@ def append(
 ) -> None:
     """`done` is called once with a result per entry, in their order, perhaps before this returns.
 
-    `waits` is called if all is appended and the results are not known yet, with the way to stop waiting for them. From
-    then on nothing here keeps records.
+    `waits` is called if all is appended and some results are still open, with a function that stops the wait. From then
+    on nothing here keeps records.
     """
     settling = Settling(replicas, timeout_ms, acks, done, waits)
     if len(entries) != 1:
@@ -66,7 +66,8 @@ class SeveralAppends:
     """An append to several partitions, in turns.
 
     It drops the records of a partition as soon as they are appended. Compiled generators and inner functions are part
-    of reference cycles, so what their variables hold stays until the next collection: they hold no records here.
+    of reference cycles, so their variables live until the next garbage collection. That is why they hold no records
+    here.
     """
 
     def __init__(self, settling: Settling, origin: Origin, entries: Sequence[Entry]) -> None:
@@ -104,7 +105,7 @@ class SeveralAppends:
 
 
 class Settling:
-    """What was appended, until it is as safe as it should be."""
+    """Appends whose results are collected, and waited for if `acks` needs that."""
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class Settling:
         self._results: list[AppendResult] = []
         self._done = done
         self._waits = waits
-        self._operation: DelayedProduce | None = None  # waits for those whose outcome is open
+        self._operation: DelayedProduce | None = None  # waits for results that are still open
 
     def add(self, result: AppendResult) -> None:
         self._results.append(result)
@@ -134,8 +135,8 @@ class Settling:
             self._operation.wait_for(result)
 
     def finish(self) -> None:
-        """All are added: answer, or wait for those that are open."""
-        operation, self._operation = self._operation, None  # it has a way back here: together they would be a cycle
+        """All results are added: answer, or wait for the open ones."""
+        operation, self._operation = self._operation, None  # it refers to this object: avoid a reference cycle
         if operation is None:
             self._done(self._results)
             return
@@ -181,7 +182,7 @@ def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, 
         if error.code in (ErrorCode.INVALID_TIMESTAMP, ErrorCode.INVALID_RECORD):
             result.log_start = partition.log.log_start
         return
-    except Exception:  # as in Kafka: the other partitions still count, and the client gets its answer
+    except Exception:  # as in Kafka: the other partitions go on, and the client gets an answer
         logger.exception("an append to %s failed", partition.log.name)
         result.code = ErrorCode.UNKNOWN_SERVER_ERROR
         return
@@ -194,7 +195,7 @@ def append_one(replicas: ReplicaManager, result: AppendResult, records: Buffer, 
 
 
 def appended(replicas: ReplicaManager, partition: Partition, info: AppendInfo) -> None:
-    """What follows every append."""
+    """After every append: count it, flush if that is due, and move the high watermark."""
     replicas.counters.messages_in += info.records
     replicas.counters.bytes_in += info.size
     if info.flush_due:

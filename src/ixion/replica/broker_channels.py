@@ -1,4 +1,4 @@
-"""Connections to other brokers, for what their leaders and coordinators must hear: one each, made on demand."""
+"""Connections to the leaders and coordinators on other brokers: one per broker, made on demand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BrokerChannels:
         return await channel.ask(api, await channel.version(api, oldest=oldest, newest=newest), request)
 
     def close(self) -> None:
-        """For good: work that goes on for a moment must not open another connection: it would never be closed."""
+        """Close for good: late work must not open another connection, because nothing would close it."""
         self._closed = True
         for channel in self._channels.values():
             channel.close()

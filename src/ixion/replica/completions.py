@@ -1,10 +1,10 @@
-"""Finishes operations that have completed, so many at a time as fit into a turn of the loop.
+"""Finishes completed operations, as many at a time as fit into a turn of the loop.
 
-One append may end the wait of thousands of fetches, and each of them reads its partitions again and is answered. While
-these are few, each is finished at once, in the same turn as the append. Once they have taken `TURN_NS` without a
-pause, the rest stand in line, and the loop has its turn in between.
+One append may complete thousands of fetches, and each of them reads its partitions again and is answered. While there
+are few, each is finished at once, in the same turn as the append. Once they have taken `TURN_NS` without a pause, the
+rest wait in a queue and the loop runs in between.
 
-    gap    the time since the last one was finished; a longer one means that the loop has done something else
+    gap    the time since the last one was finished; a gap of more than `GAP_NS` means that the loop did other work
 
 Everything here is called on the loop.
 """
@@ -33,7 +33,7 @@ class Completions:
         self._ended_ns = 0
 
     def run(self, finish: Callable[[], None]) -> None:
-        """Now, or later in the order of the calls."""
+        """Finish an operation now, or later in the order of the calls."""
         if self._waiting:
             self._waiting.append(finish)
             return

@@ -1,17 +1,17 @@
-"""The door for the controller: LeaderAndIsr, StopReplica and UpdateMetadata, decoded, are carried out on this broker.
+"""The door for the controller: carries out LeaderAndIsr, StopReplica and UpdateMetadata on this broker.
 
-The cluster image changes here, and so do the roles of replicas. A controller on another broker comes by a socket
-(`ixion.apis.k04_leader_and_isr` and its neighbours), one on this broker calls these functions. The rules:
+Only this module changes the cluster image and the roles of replicas. Requests of a controller on another broker come by
+a socket (`ixion.apis.k04_leader_and_isr` and its neighbours); a controller on this broker calls these functions. Rules:
 
-1. A request that carries an older broker epoch than ours was meant for an earlier life of this broker, and is refused
-   (STALE_BROKER_EPOCH). A larger one is accepted: the controller may know of our registration before we do.
-2. A request of an older controller than the newest seen is refused as a whole (STALE_CONTROLLER_EPOCH), and so is one
-   of a controller epoch that the tree does not know: it would shut out the real controller.
+1. A request with a broker epoch older than ours was meant for an earlier start of this broker, and is refused
+   (STALE_BROKER_EPOCH). A newer epoch is accepted: the controller may see our registration before we do.
+2. A request of an older controller than the newest seen is refused as a whole (STALE_CONTROLLER_EPOCH). So is one with
+   a controller epoch that the tree does not know, because accepting it would fence the real controller.
 3. One request is carried out at a time, in the order of arrival.
 4. A partition whose leader epoch is not newer than the one we have keeps its role (STALE_CONTROLLER_EPOCH for that
    partition), so a repeated request does nothing.
-5. What can fail is done first: settings are read, logs are made. The epoch is stored with the role, last. A request
-   that ends half-way can therefore be repeated.
+5. Steps that can fail come first: settings are read, logs are created. The epoch is stored with the role, last. So a
+   request that ends half-way can be repeated.
 6. A fetcher is stopped before the role of its partition changes, and started after.
 """
 
@@ -43,7 +43,7 @@ from ixion.replica.metadata_update import (
 from ixion.replica.partition import Partition
 from ixion.timer.turns import Steps, in_turns
 
-# A broker starts sooner without the tables that it does not need yet: they are imported when needed.
+# Message tables are imported when they are first needed, so that a broker starts sooner.
 if TYPE_CHECKING:
     from ixion.protocol.messages.k04_leader_and_isr import (
         LeaderAndIsrPartitionError,
@@ -71,31 +71,31 @@ FULL: Final = 2  # type of UpdateMetadata: it names all topics of the cluster
 
 
 class Fetchers(Protocol):
-    """Copies from leaders what this broker follows."""
+    """Copies the partitions that this broker follows from their leaders."""
 
     async def stop(self, keys: Collection[TopicPartition]) -> None:
-        """Returns when nothing more is appended to these partitions, or cut off them."""
+        """Returns when nothing is appended to these partitions, or truncated, any more."""
 
     def start(self, partition: Partition) -> None:
         """Copy from the leader that the partition names."""
 
 
 class NoFetchers:
-    """For a broker alone."""
+    """For a broker that is alone."""
 
     async def stop(self, keys: Collection[TopicPartition]) -> None:
-        """There is nothing to stop."""
+        """Does nothing: nothing is fetched."""
 
     def start(self, partition: Partition) -> None:
         raise AssertionError(f"{partition.log.name} cannot be followed without fetchers")
 
 
 async def at_once() -> None:
-    """For a tree that never lags behind."""
+    """For a metadata tree that never lags behind."""
 
 
 class Role(NamedTuple):
-    """What this broker is to do with one partition."""
+    """What the controller wants this broker to do with one partition."""
 
     topic: str
     topic_id: bytes
@@ -119,11 +119,11 @@ class Control:
         workers: Executor,
         catch_up: Callable[[], Awaitable[object]] = at_once,
     ) -> None:
-        """`last_controller_epoch` and `read_config`, the settings of a topic, are read from the tree. What is read
-        after `catch_up` is at least as new as the request that is carried out: a server of ZooKeeper may lag behind."""
+        """`last_controller_epoch` and `read_config` (the settings of a topic) read the tree. A server of ZooKeeper may
+        lag behind; what is read after `catch_up` is at least as new as the request."""
         self.fetchers: Fetchers = NoFetchers()
-        self.on_deleted: list[Callable[[list[str]], None]] = []  # topics that are gone
-        self.prepare_to_lead: Callable[[str], None] = nothing  # of a topic, on a worker thread
+        self.on_deleted: list[Callable[[list[str]], None]] = []  # called with deleted topics
+        self.prepare_to_lead: Callable[[str], None] = nothing  # called with a topic, on a worker thread
         self._image = image
         self._replicas = replicas
         self._logs = logs
@@ -148,14 +148,14 @@ class Control:
     async def _update(self, request: UpdateMetadataRequest) -> None:
         image = self._image
         topics = topics_of(request)
-        image.early_configs.update(await self._configs_of(unknown_topics(image, topics)))  # they may change meanwhile
+        image.early_configs.update(await self._configs_of(unknown_topics(image, topics)))  # a change may come first
         image.controller_id = request.controller_id
         before = image.brokers.keys()
         take_brokers(image, image.brokers[self._replicas.node_id], request.live_brokers)
         if before - image.brokers.keys():
             self._replicas.look_at_followers()
         deleted = await in_turns(take_topics(image, topics, image.early_configs))
-        # The first that names topics names all of them, unless more follow. A controller that says so may name none.
+        # The first request with topics names all of them, unless more follow. A request of type FULL may name none.
         named = bool(topics) and request.type != MORE_FOLLOW
         image.complete = image.complete or named or request.type == FULL
         await in_turns(self._wake_elections(topics))
@@ -171,14 +171,14 @@ class Control:
                 yield
 
     async def _configs_of(self, names: Collection[str]) -> dict[str, dict[str, str]]:
-        """Of topics that the image does not have. The reads are sent together."""
+        """The settings of topics that are not in the image. The reads are sent together."""
         wanted = list(dict.fromkeys(names))
         if wanted:
             await self._catch_up()
         return dict(zip(wanted, await asyncio.gather(*map(self._read_config, wanted)), strict=True))
 
     def log_ends(self, keys: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """The last leader epoch and the end of each log; those of a directory that is offline are left out."""
+        """The last leader epoch and the end of each log; logs in an offline directory are left out."""
         ends = {key: self._replicas.end_of_log(*key) for key in keys}
         return {key: end for key, end in ends.items() if end is not None}
 
@@ -217,7 +217,7 @@ class Control:
         return codes
 
     def _check(self, role: Role) -> ErrorCode:
-        """Whether this broker takes the role."""
+        """NONE if this broker takes the role."""
         if role.state.partition_index < 0 or not is_topic_name(role.topic):
             return ErrorCode.INVALID_TOPIC_EXCEPTION  # it would become the name of a folder
         state, log = role.state, self._logs.get(*role.key)
@@ -231,16 +231,16 @@ class Control:
         return ErrorCode.NONE
 
     def _prepare(self, unmade: Sequence[Role], led: Collection[str]) -> list[tuple[Role, KafkaError]]:
-        """On a worker thread: what takes long. The roles whose logs could not be made."""
+        """The slow part, on a worker thread. Returns the roles whose logs could not be created."""
         failed = for_each(unmade, self._make_log, self._logs.make_pool)
         for topic in led:
             self.prepare_to_lead(topic)
         return failed
 
     def _make_log(self, role: Role) -> None:
-        """KafkaError if there is no log, and none can be made."""
+        """KafkaError if there is no log and none can be created."""
         if self._logs.get(*role.key) is None and not role.state.is_new:
-            # The log may be in a directory that cannot be read now; an empty one must not take its place.
+            # The log may be in a directory that is offline; an empty log must not replace it.
             offline = [directory.path for directory in self._logs.directories if directory.state.offline]
             if offline:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its log may be in {offline[0]}, which is offline")
@@ -261,7 +261,7 @@ class Control:
             replicas.lead(
                 *(*role.key, role.topic_id, state.leader_epoch, state.isr, state.replicas),
                 partition_epoch=state.partition_epoch,
-                make_log=False,  # it was there a moment ago: if its disk has failed, an empty one must not lead
+                make_log=False,  # `_make_log` made it: if its disk has failed since, an empty log must not lead
             )
             return
         partition = replicas.follow(
@@ -277,10 +277,10 @@ class Control:
         self._replicas.offline.add(role.key)
         codes[role.key] = ErrorCode.KAFKA_STORAGE_ERROR
 
-    # What happens here.
+    # Events of this broker.
 
     async def directory_failed(self, path: str) -> list[TopicPartition]:
-        """A log directory went offline: its replicas neither lead nor follow any more. Which they are."""
+        """A log directory went offline. Stops its replicas, and returns their partitions."""
         gone = self._replicas.directory_failed(path)
         await self.fetchers.stop(gone)
         return gone
@@ -326,14 +326,14 @@ class Control:
             if doomed[key].delete_partition:
                 self._replicas.stop(*key, delete=False)
                 self._image.early_configs.pop(key[0], None)
-            else:  # it stays, and with it its leader epoch
+            else:  # the replica stays, with its leader epoch
                 partition = self._replicas.partitions.get(key)
                 if partition is not None:
                     self._replicas.resign(partition)
             yield
 
     def _delete_log(self, key: TopicPartition) -> None:
-        """With what waits beside it: a later topic of that name would find it."""
+        """Delete the log and its sibling: a later topic of the same name must not find the sibling."""
         self._logs.delete(*key)
         self._logs.delete(sibling_of(key[0]), key[1])
 
@@ -357,7 +357,7 @@ class Control:
 
 
 def nothing(_topic: str) -> None:
-    """There is nothing to prepare."""
+    """Does nothing: there is nothing to prepare."""
 
 
 def roles_of(request: LeaderAndIsrRequest) -> list[Role]:
@@ -372,7 +372,7 @@ def roles_of(request: LeaderAndIsrRequest) -> list[Role]:
 
 
 def answer_about(roles: Sequence[Role], codes: dict[TopicPartition, ErrorCode]) -> Steps[LeaderAndIsrResponse]:
-    """In the form of version 5 and later: by topic id."""
+    """The response in the form of version 5 and later: by topic id."""
     from ixion.protocol.messages.k04_leader_and_isr import (
         LeaderAndIsrPartitionError,
         LeaderAndIsrResponse,
@@ -392,7 +392,7 @@ def answer_about(roles: Sequence[Role], codes: dict[TopicPartition, ErrorCode]) 
 
 
 def doomed_of(request: StopReplicaRequest) -> dict[TopicPartition, StopReplicaPartitionState]:
-    """What is to be stopped, in the form of version 3."""
+    """The partitions to stop, in the form of version 3."""
     from ixion.protocol.messages.k05_stop_replica import StopReplicaPartitionState
 
     doomed = {

@@ -1,7 +1,7 @@
-"""Asks the controller of the cluster, on whichever broker it is.
+"""Sends requests to the controller of the cluster.
 
-The cluster image names it; a controller on this broker is asked over a socket, too. An answer NOT_CONTROLLER is for the
-caller: it asks again later, when UpdateMetadata has named another one.
+The cluster image names the controller; a controller on this broker is asked over a socket, too. The caller handles
+NOT_CONTROLLER: it asks again once UpdateMetadata has named another controller.
 """
 
 from __future__ import annotations

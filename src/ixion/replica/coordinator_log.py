@@ -1,4 +1,4 @@
-"""What a coordinator needs of the internal topic that holds its state; `InternalTopic` is the real one."""
+"""The internal topic of a coordinator, as an interface; `InternalTopic` implements it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class CoordinatorLog(Protocol):
         """The configured number even before the topic exists."""
 
     def partition_for(self, key: str) -> int:
-        """Where the state of a group or of a transactional id lives."""
+        """The partition that holds the state of a group or of a transactional id."""
 
     def leader_epoch(self, partition: int) -> int:
-        """-1: another broker leads it, or it does not exist yet."""
+        """-1 if another broker leads the partition, or it does not exist yet."""
 
     def largest_batch(self, partition: int) -> int:
         """max.message.bytes of the partition."""
@@ -32,7 +32,7 @@ class CoordinatorLog(Protocol):
     def append(self, partition: int, batch: bytes, done: Appended, *, whole: bool = False) -> None:
         """Append one batch as BatchBuilder makes it, with acks=all. `done` is called once, perhaps at once.
 
-        A `whole` one may be larger than max.message.bytes: it cannot be divided, and must only fit into a segment.
+        A `whole` batch may be larger than max.message.bytes, because it cannot be divided; it must fit into a segment.
         """
 
     def read(self, partition: int) -> Iterator[BatchView]:

@@ -1,4 +1,4 @@
-"""What went in and out of the replicas, since the start."""
+"""Counters of the replicas, since the start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Counters:
         self.isr_shrinks = 0
         self.isr_expands = 0
         self.fetches = 0
-        self.fetch_checks = 0  # partitions that were looked at for a fetch that waits
+        self.fetch_checks = 0  # partitions checked for waiting fetches
         self.failed_produces: dict[ErrorCode, int] = {}  # partitions of requests, by the code in their answer
         self.failed_fetches: dict[ErrorCode, int] = {}
 

@@ -1,6 +1,7 @@
 """A deletion of records that waits until every replica has moved its log start.
 
-Over, for each partition, when A: this broker leads it no more, or B: its low watermark has reached the offset.
+It completes when, for each partition, A: this broker no longer leads it, or B: its low watermark has reached the
+offset.
 """
 
 from __future__ import annotations

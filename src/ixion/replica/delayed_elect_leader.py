@@ -1,4 +1,4 @@
-"""An election that waits until this broker's own picture of the cluster shows the leaders that were elected."""
+"""An election that waits until the cluster image of this broker shows the elected leaders."""
 
 from __future__ import annotations
 

@@ -1,22 +1,22 @@
 """A fetch that waits until there is enough to read.
 
-It is over when, for one of its partitions,
+It completes when, for one of its partitions,
 
 - A: this broker no longer leads it,
 - B: this broker no longer has a replica of it (for a read that any replica may serve),
 - C: this broker does not know it,
 - D: its log directory is offline,
 - E: the leader epoch that the client knows is not the current one,
-- F: the end lies in another segment than the client's offset: the log has rolled, was truncated, or was deleted,
+- F: the end is in another segment than the client's offset: the log was rolled, truncated or deleted,
 - H: the log has diverged from the client's,
 
-or, over all of them, G: at least min_bytes can be read. (The letters are those of Kafka's DelayedFetch.) Then it reads
-again, and answers with what it finds; so it does when its time is up. Followers are woken by each append, consumers by
-the high watermark, and those at read_committed by the last stable offset, because that is how far each of them may
-read.
+or, over all of them, G: at least min_bytes can be read. (The letters are those of Kafka's DelayedFetch.) It also
+completes at its timeout. Then it reads again, and answers with what it finds. Each append wakes followers, the high
+watermark wakes consumers, and the last stable offset wakes consumers at read_committed, because that is how far each of
+them may read.
 
-An event is about one partition, so only that one is looked at: the bytes of the others are remembered. A fetch of a
-thousand partitions costs an append no more than a fetch of one.
+An event is about one partition, so only that partition is checked: the bytes of the others are remembered. A waiting
+fetch of a thousand partitions costs an append no more than a fetch of one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DelayedFetch(DelayedOperation):
         self._isolation = isolation
         self._leader_only = leader_only
         self._seen = {result.wish.key: result for result in seen}
-        self._readable = 0  # bytes, over all partitions, as they were last looked at
+        self._readable = 0  # bytes over all partitions, at the last check of each
         self.copies_to = -1  # the broker id of a follower
         self._finish = finish
 
@@ -76,7 +76,7 @@ class DelayedFetch(DelayedOperation):
         return self._readable >= self._min_bytes and self.force_complete()  # G
 
     def _look(self, seen: FetchResult) -> bool:
-        """Whether something has happened to the partition that ends the wait; counts what can be read of it."""
+        """Whether an event of the partition ends the wait. Counts its readable bytes."""
         self._replicas.counters.fetch_checks += 1
         wish = seen.wish
         partition = self._replicas.partitions.get(wish.key)
@@ -87,7 +87,7 @@ class DelayedFetch(DelayedOperation):
         log = partition.log
         limit = limit_of(log, self._isolation)
         if (limit < wish.offset and limit != log.visible_end) or log.log_start > wish.offset:
-            return True  # F: truncated, or deleted, under the reader
+            return True  # F: truncated or deleted below the client's offset
         if wish.last_epoch >= 0:
             epoch, end = log.epoch_end_offset(wish.last_epoch)
             if epoch < wish.last_epoch or end < wish.offset:
@@ -102,16 +102,16 @@ class DelayedFetch(DelayedOperation):
         return False
 
     def _is_throttled(self, partition: Partition) -> bool:
-        """Whether this follower would get nothing of the partition, so that its records end no wait."""
+        """Whether a quota keeps the partition from this follower, so that its records end no wait."""
         if not partition.throttled_as_leader or self.copies_to < 0 or self.copies_to in partition.isr:
             return False
         quota = self._replicas.leader_quota
         return quota is not None and quota.is_exceeded()
 
     def _bytes_until(self, limit: int, seen: FetchResult, log: Log) -> int:
-        """How many bytes of the last segment lie between the reader and how far it may read."""
+        """Bytes of the last segment between the client's offset and `limit`."""
         if self._min_bytes <= 1:
-            return 1  # any batch will do, and there is one: most fetches want no more
+            return 1  # min_bytes is 1, as in most fetches, and there is a batch
         with log.lock:
             segment = log.segments.active
             start = seen.position if seen.segment_base == segment.base_offset else -1
@@ -127,11 +127,11 @@ class DelayedFetch(DelayedOperation):
         self._replicas.completions.run(self._finish)
 
     def give_up(self) -> None:
-        """Nobody wants the answer any more."""
+        """Stop waiting: the client is gone."""
         if abandon(self):
             self._seen = {}
             self._finish = ignore
 
 
 def ignore() -> None:
-    """In place of an answer that is no longer wanted."""
+    """Replaces the answer when the client is gone."""

@@ -1,14 +1,14 @@
 """A produce with acks=all that waits until every in-sync replica has its records.
 
-It is over, for each of its partitions, when
+It completes when, for each of its partitions,
 
-- A: this broker does not lead the partition any more (NOT_LEADER_OR_FOLLOWER; KAFKA_STORAGE_ERROR if it lost the disk),
-- B: the high watermark has reached the end of what was appended, and there are enough replicas in sync (no error) or
-  no longer enough (NOT_ENOUGH_REPLICAS_AFTER_APPEND),
-- C: on a topic with flush.messages, what was appended is on the disk, whatever acks says.
+- A: this broker no longer leads it (NOT_LEADER_OR_FOLLOWER; KAFKA_STORAGE_ERROR if its disk failed),
+- B: the high watermark has reached the end of the append, and enough replicas are in sync (NONE) or no longer enough
+  (NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+- C: on a topic with flush.messages, the append is on the disk, for any acks.
 
-An event is about one partition, and only that one is looked at. Partitions that failed to append wait for nothing.
-Until its condition holds each partition is preset to REQUEST_TIMED_OUT, which is what is left when the time is up.
+An event is about one partition, and only that one is checked. Partitions that failed to append wait for nothing. Each
+partition is preset to REQUEST_TIMED_OUT, which remains if the timeout comes first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DelayedProduce(DelayedOperation):
         self._waiting: dict[TopicPartition, list[AppendResult]] = {}
 
     def wait_for(self, result: AppendResult) -> None:
-        """One of the results is open; all of these are added before the operation is watched."""
+        """Add an open result. All results are added before the operation is watched."""
         result.waits = True
         result.code = ErrorCode.REQUEST_TIMED_OUT
         self._waiting.setdefault((result.topic, result.number), []).append(result)
@@ -52,7 +52,7 @@ class DelayedProduce(DelayedOperation):
         return not self._waiting and self.force_complete()
 
     def _look(self, key: TopicPartition) -> None:
-        """A partition that is named twice waits in one place for its last append."""
+        """Check the results of a partition. One that the request names twice waits for its last append."""
         waiting = self._waiting.get(key)
         if waiting is None:
             return
@@ -73,7 +73,7 @@ class DelayedProduce(DelayedOperation):
         self._done(self.results)
 
     def give_up(self) -> None:
-        """Nobody wants the answer any more. What was appended stays."""
+        """Stop waiting: the client is gone. The records stay."""
         if abandon(self):
             self.results = []
             self._waiting = {}
@@ -81,11 +81,11 @@ class DelayedProduce(DelayedOperation):
 
 
 def ignore(_results: list[AppendResult]) -> None:
-    """In place of an answer that is no longer wanted."""
+    """Replaces the answer when the client is gone."""
 
 
 def outcome(result: AppendResult, acks: int) -> ErrorCode | None:
-    """What became of an append; None if that is still open."""
+    """The outcome of an append; None if it is still open."""
     partition = result.partition
     if partition is None:
         return result.code

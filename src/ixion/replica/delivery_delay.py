@@ -1,21 +1,21 @@
 """Delayed delivery, mode `fixed`: consumers see each record of a topic delivery.delay.ms after it was appended.
 
-Nothing is copied and nothing is kept per record. The records of a partition become due in the order of the log, so one
-offset is enough: `Log.visible_end`, a barrier beside the high watermark and the last stable offset. Consumers read up
-to the smallest of the three; followers, the cleaner and the coordinators do not look at the barrier.
+No record is copied, and there is no state per record. The records of a partition become due in the order of the log, so
+one offset is enough: `Log.visible_end`, a barrier beside the high watermark and the last stable offset. Consumers read
+up to the smallest of the three; followers, the cleaner and the coordinators ignore the barrier.
 
     appended at      1000   1200   1200   1900          delay 500 ms, now 1700
     offset             10     11     12     13          visible_end 13: offsets 11 and 12 have just become due
                                                         next look at 1900 + 500
 
 **When is a record due?** At the timestamp of its append plus the delay. A topic in this mode stamps records with the
-broker's clock, whatever message.timestamp.type says. The time index finds the first record that is not due; that is one
-search of a few kilobytes, for a log of any length. Older records with the producer's timestamps count from these.
+broker's clock, whatever message.timestamp.type says. The time index finds the first record that is not due, by one
+search of a few kilobytes for a log of any length. Older records count from the timestamps of their producers.
 
-**One task on the wheel per partition**, at the time when its next record becomes due. The wheel runs on monotonic time
-and due times are wall-clock times, so the task looks at the clock again and never lets a record through early. If the
-wall clock jumps, every partition looks again (`_watch_clock`). A clock that steps back hides nothing that was visible;
-only a longer delay does.
+**One timer task per partition**, at the time when its next record becomes due. The timer runs on monotonic time and due
+times are wall-clock times, so the task checks the wall clock again and never shows a record early. If the wall clock
+jumps, every partition is checked again (`_watch_clock`). A clock that steps back hides no visible record; only a longer
+delay does.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from ixion.timer.timer import Timer
 
 logger = logging.getLogger(__name__)
 
-PAUSE_MS: Final = 2  # between two looks at a partition, so that a busy one does not look for every record
+PAUSE_MS: Final = 2  # between two searches of a partition, so that a busy one does not search for every record
 CLOCK_CHECK_MS: Final = 1_000
-JUMP_MS: Final = 500  # the wall clock and the wheel drifted apart by more than that since the last check
+JUMP_MS: Final = 500  # a larger drift between the wall clock and the timer since the last check counts as a jump
 RETRY_MS: Final = 1_000  # after a search that failed
 
 
@@ -53,7 +53,7 @@ class _Barrier:
 class DeliveryDelays:
     """The barriers of this broker. Loop thread only.
 
-    `moved` is called for a partition of which more can be read; `monotonic_ms` is the clock that the wheel runs by.
+    `moved` is called for a partition with more visible records; `monotonic_ms` is the clock of the timer.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class DeliveryDelays:
         self.clock_jumps = 0
 
     def follow(self, partition: Partition) -> None:
-        """The partition is led here from now on, or its settings or its log may have changed."""
+        """Call this when this broker begins to lead the partition, and when its settings or its log change."""
         delay_ms = partition.log.config.delivery_delay_ms
         known = self._barriers.get(partition.key)
         if delay_ms == 0 or not partition.leads:
@@ -83,7 +83,7 @@ class DeliveryDelays:
             return
         if known is None or known.partition is not partition or known.delay_ms != delay_ms:
             self.forget(partition.key)
-            partition.log.visible_end = 0  # until the first look: a longer delay hides what was visible before
+            partition.log.visible_end = 0  # until the first search: a longer delay may hide visible records
             known = self._barriers[partition.key] = _Barrier(partition, delay_ms)
             self._watch_clock()
         self._look(known)
@@ -95,7 +95,7 @@ class DeliveryDelays:
             barrier.task = None
 
     def appended(self, partition: Partition) -> None:
-        """A record was appended. It is the next to become due if none was waiting."""
+        """Call this after an append: its record is the next to become due if none was waiting."""
         barrier = self._barriers.get(partition.key)
         if barrier is not None and barrier.task is None and not barrier.looking:
             self._wake_in(barrier, barrier.delay_ms)
@@ -105,7 +105,7 @@ class DeliveryDelays:
         logs = {key: barrier.partition.log for key, barrier in self._barriers.items()}
         return {key: max(0, log.end_offset - max(log.visible_end, log.log_start)) for key, log in logs.items()}
 
-    # Inside.
+    # Internals.
 
     def _look(self, barrier: _Barrier) -> None:
         if barrier.looking:
@@ -116,7 +116,7 @@ class DeliveryDelays:
             barrier.task = None
         log = barrier.partition.log
         now_ms = self._clock_ms()
-        end = log.end_offset  # what is appended during the search is not due
+        end = log.end_offset  # records that are appended during the search are not due
 
         def found(first: TimedOffset | None, error: Exception | None) -> None:
             barrier.looking = False
@@ -131,7 +131,7 @@ class DeliveryDelays:
             self._look(barrier)  # the partition has moved to another directory
             return
         if error is not None:
-            logger.error("delayed records of %s are looked for again: %s", log.name, error)
+            logger.error("finding due records of %s failed, trying again: %s", log.name, error)
             self._wake_in(barrier, RETRY_MS)
             return
         visible = end if first is None else first.offset
@@ -162,7 +162,7 @@ class DeliveryDelays:
         skew_ms = self._clock_ms() - self._monotonic_ms()
         if abs(skew_ms - self._skew_ms) > JUMP_MS:
             self.clock_jumps += 1
-            logger.warning("the wall clock jumped by %d ms; delayed records follow it", skew_ms - self._skew_ms)
+            logger.warning("the wall clock jumped by %d ms; due times are checked again", skew_ms - self._skew_ms)
             for barrier in list(self._barriers.values()):
                 self._look(barrier)
         self._watch_clock()

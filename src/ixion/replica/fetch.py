@@ -1,7 +1,7 @@
 """A fetch: read now if there is enough, else wait for more.
 
-A few partitions are read at once. A session may have very many of them, and those are read, and begin to wait, in turns
-of the loop, one such fetch after the other.
+A few partitions are read at once. A fetch of more than `AT_ONCE` partitions is read, and begins to wait, in turns of
+the loop; such fetches run one after the other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOBODY: Final = -1
 
 @mypyc_attr(allow_interpreted_subclasses=False)
 class FetchTerms:
-    """What a fetch says about all of its partitions."""
+    """The fields of a fetch that hold for all of its partitions."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class FetchTerms:
         self.replica_id = replica_id  # a follower's broker id; -1: a consumer; -2: a debugger
         self.rack = rack if replica_id == NOBODY else ""  # a consumer's, which may read from a follower there
         self.leader_only = replica_id != DEBUGGER and not self.rack
-        self.replica_epoch = replica_epoch  # the epoch of that broker; -1: not said
+        self.replica_epoch = replica_epoch  # the epoch of that broker; -1: unknown
         self.max_wait_ms = max_wait_ms
         self.min_bytes = min_bytes
         self.max_bytes = max_bytes
@@ -62,7 +62,7 @@ def fetch(
 ) -> None:
     """`done` is called once with a result per wish, in their order, perhaps before this returns.
 
-    `waits` is called if the fetch has to wait for more, with the way to stop waiting.
+    `waits` is called if the fetch has to wait, with a function that stops the wait.
     """
     ReadOrWait(replicas, terms, wishes, done, waits).start()
 
@@ -71,8 +71,8 @@ def fetch(
 class ReadOrWait:
     """One fetch: it reads, and if that is too little it waits and reads again.
 
-    Methods, not inner functions: those would be a reference cycle for each fetch, and collecting the cycles took 8 % of
-    the time of a small fetch.
+    Methods, not inner functions: those would make a reference cycle for each fetch, and collecting the cycles took 8 %
+    of the time of a small fetch.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ReadOrWait:
         fault: Exception | None = None
         try:
             results = reader.read_all(self._wishes)
-        except Exception as error:  # after a wait no caller is left to catch it; the client needs an answer
+        except Exception as error:  # after a wait there is no caller to catch it, and the client needs an answer
             fault = error
         finish(results, fault)
 
@@ -178,7 +178,7 @@ def size_of(results: list[FetchResult]) -> int:
 
 
 def enough(results: list[FetchResult], min_bytes: int) -> bool:
-    """Whether there is nothing to wait for: enough bytes, or something that the client must hear at once."""
+    """Whether to answer now: there are enough bytes, or a result that the client must get at once."""
     size = 0
     for result in results:
         if result.code != ErrorCode.NONE or result.diverging_epoch >= 0 or result.preferred_replica >= 0:

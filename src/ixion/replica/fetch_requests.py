@@ -1,11 +1,11 @@
-"""The fetch requests of a follower to one leader, as a fetch session: after the first only what has changed is named.
+"""The fetch requests of a follower to one leader, in a fetch session: after the first they name only changes.
 
     requests.next([wish, …], 500, 1)     session 0, epoch 0: a new session, all partitions
     requests.answered(7, 0)              the leader made session 7
-    requests.next(…)                     session 7, epoch 1: partitions that are new or have moved on, and those gone
+    requests.next(…)                     session 7, epoch 1: partitions that are new, have advanced or were removed
 
-After any fault the next request begins a new session: a partition that the leader left out by mistake would never be
-fetched again. A leader that has no room for a session answers with session 0, and gets full requests.
+After any fault the next request begins a new session, because a partition that the leader left out by mistake would
+never be fetched again. A leader that has no room for a session answers with session 0, and gets full requests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ixion.protocol.messages.k01_fetch import (
 
 Place = tuple[bytes, int]  # topic id and partition
 REPLICA_STATE_SINCE: Final = 15
-OLDEST: Final = 13  # topics go by id
+OLDEST: Final = 13  # the first version with topic ids
 NEWEST: Final = 17  # Apache Kafka 3.9
 LAST_EPOCH: Final = 2**31 - 1
 SESSION_ENDED: Final = frozenset(
@@ -46,7 +46,7 @@ class FetchRequests:
         self._node_id = node_id
         self._session_id = 0
         self._epoch = 0
-        self._known: dict[Place, FetchPartition] = {}  # by the leader, since the session began
+        self._known: dict[Place, FetchPartition] = {}  # what the leader knows of this session
 
     def next(
         self, wishes: dict[Place, FetchPartition], limits: FetchLimits, broker_epoch: int, version: int
@@ -79,7 +79,7 @@ class FetchRequests:
         )
 
     def answered(self, session_id: int, code: int) -> None:
-        """The leader answered the last request."""
+        """Note the leader's answer to the last request."""
         if code != ErrorCode.NONE or session_id == 0 or (self._session_id and session_id != self._session_id):
             self.start_over()
             return
@@ -87,7 +87,7 @@ class FetchRequests:
         self._epoch = 1 if self._epoch == LAST_EPOCH else self._epoch + 1
 
     def start_over(self) -> None:
-        """The next request begins a new session."""
+        """Begin a new session with the next request."""
         self._session_id = 0
         self._epoch = 0
         self._known = {}

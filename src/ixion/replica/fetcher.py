@@ -1,19 +1,19 @@
 """Copies partitions from one leader: one task, one connection, one request in flight.
 
-Each round fetches all partitions that are not waiting, appends what came on the event loop, and cuts logs that have
-diverged on worker threads. What becomes of a partition, by the leader's answer:
+Each round fetches all partitions that are not paused, appends their records on the event loop, and truncates diverged
+logs on worker threads. The leader's answer decides what happens to a partition:
 
 - records: append, take the leader's high watermark and log start;
-- a diverging epoch: cut (`reconciling`) and fetch again;
-- OFFSET_OUT_OF_RANGE: ask for the leader's offsets; cut to its end, or start anew at its start;
+- a diverging epoch: truncate (`reconciling`) and fetch again;
+- OFFSET_OUT_OF_RANGE: ask for the leader's offsets; truncate to its end, or start again at its log start;
 - FENCED_LEADER_EPOCH: leave it: LeaderAndIsr with a newer epoch is under way;
-- anything else, or an append that failed: fetch it again after replica.fetch.backoff.ms. The others go on.
+- anything else, or a failed append: fetch it again after replica.fetch.backoff.ms. The other partitions continue.
 
 The sibling of a partition, where its delayed records wait, is fetched with it, and limits what is appended to it
 (`siblings`).
 
-An answer counts only for a partition that is still followed under the role and from the offset it was asked for:
-`Followed` is made anew for each role, and its offset is compared.
+An answer counts only if the partition is still followed in the same role and from the requested offset: each role has
+its own `Followed`, and the offset is compared.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ logger = logging.getLogger(__name__)
 
 LATEST: Final = -1
 EARLIEST: Final = -2
-THROTTLE_S: Final = 0.1  # until a partition above follower.replication.throttled.rate is looked at again
+THROTTLE_S: Final = 0.1  # pause of a partition above follower.replication.throttled.rate
 OFFSETS_NEWEST: Final = 9  # ListOffsets of Apache Kafka 3.9
-# Normal for a moment while a leader changes or a topic is new; the log need not say so.
+# Normal for a moment while a leader changes or a topic is new, so these are not logged.
 PASSING: Final = frozenset(
     {
         ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -110,7 +110,7 @@ class Fetcher:
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run(), name=name)
         self._complaint = ""  # the last fault that was logged
-        self._session_ended = False  # by the last answer: one such answer is normal, more of them are a fault
+        self._session_ended = False  # by the last answer: once is normal, twice in a row is a fault
         self._closed = False
 
     # For the owner.
@@ -125,12 +125,12 @@ class Fetcher:
     def add(self, partition: Partition, sibling: Partition | None = None) -> None:
         followed = Followed(partition)
         if sibling is not None:
-            self._follow_sibling(followed, sibling)  # before its partition, so that no answer is full before it
+            self._follow_sibling(followed, sibling)  # first, so that its partition cannot fill the answer
         self._followed[partition.key] = followed
         self._stirred.set()
 
     def add_sibling(self, partition: Partition, sibling: Partition) -> None:
-        """A partition that is followed gets a sibling."""
+        """Also fetch a sibling for a partition that is already followed."""
         followed = self._followed.get(partition.key)
         if followed is not None and followed.sibling is None:
             self._follow_sibling(followed, sibling)
@@ -141,7 +141,7 @@ class Fetcher:
         self._requests.start_over()  # the leader must say again how far its notes go
 
     async def remove(self, keys: Collection[TopicPartition]) -> None:
-        """Returns when nothing is appended to these partitions or cut off them any more."""
+        """Returns when nothing is appended to these partitions, or truncated, any more."""
         for key in keys:
             followed = self._followed.get(key)
             if followed is None:
@@ -152,7 +152,7 @@ class Fetcher:
                     await asyncio.wait([each.cutting])
 
     def _forget(self, followed: Followed) -> None:
-        """With its sibling: a broker that leads the partition next would go on to fetch the sibling, and cut it."""
+        """Forget the partition and its sibling. A broker that becomes the leader must not fetch the sibling."""
         self._followed.pop(followed.partition.key, None)
         if followed.sibling is not None:
             self._followed.pop(followed.sibling.partition.key, None)
@@ -168,7 +168,7 @@ class Fetcher:
     # The task.
 
     async def _run(self) -> None:
-        while not self._closed:  # before Python 3.12 `wait_for` loses a cancellation that comes with what it waits for
+        while not self._closed:  # before Python 3.12 `wait_for` may swallow a cancellation
             try:
                 ready = self._ready()
                 if ready:
@@ -180,7 +180,7 @@ class Fetcher:
                 self._complain(str(error))
                 await asyncio.sleep(self._settings().backoff_s)
             except Exception:
-                logger.exception("%s failed; it goes on", self.name)
+                logger.exception("%s failed in one round and continues", self.name)
                 self._requests.start_over()
                 await asyncio.sleep(self._settings().backoff_s)
 
@@ -196,7 +196,7 @@ class Fetcher:
         return [each for each in ready if not each.is_throttled]
 
     async def _wait(self) -> None:
-        """Until a partition is added, or the first of those that wait may be fetched again."""
+        """Wait until a partition is added, or the first pause ends."""
         self._stirred.clear()
         first_s = min((each.not_before_s for each in self._followed.values()), default=None)
         timeout_s = None if first_s is None else max(first_s - self._loop.time(), 0)
@@ -240,7 +240,7 @@ class Fetcher:
             await asyncio.gather(*later)
 
     async def _cut_before_first(self, ready: list[Followed]) -> None:
-        """A log without epochs begins at its high watermark."""
+        """Truncate logs without epochs to their high watermark."""
         old = [each for each in ready if each.offset < each.partition.log.end_offset]
         if old:
             await asyncio.gather(*(self._cut(each, each.offset) for each in old))
@@ -270,7 +270,7 @@ class Fetcher:
         if sibling is not None:
             self._followed.pop(sibling.partition.key, None)
             logger.warning(
-                "%s: the leader of %s keeps no delayed records; those that wait here wait until one that does leads",
+                "%s: the leader of %s keeps no delayed records; ours wait until a broker leads that does",
                 *(self.name, followed.partition.log.name),
             )
 
@@ -278,7 +278,7 @@ class Fetcher:
         return self._followed.get(followed.partition.key) is followed
 
     def _take_one(self, followed: Followed, data: PartitionData) -> Coroutine[Any, Any, None] | None:
-        """What is left to do for it, if anything that waits."""
+        """Handle the answer for one partition. Returns the rest of the work if that must wait."""
         code = error_code(data.error_code)
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return self._find_place(followed)
@@ -322,13 +322,13 @@ class Fetcher:
             self._replicas.high_watermark_moved(partition)
 
     async def _cut(self, followed: Followed, offset: int) -> None:
-        """Drop what lies at or after `offset`, on a worker thread."""
+        """Truncate the log to `offset`, on a worker thread."""
         name, end = followed.partition.log.name, followed.partition.log.end_offset
         if offset < end:
-            logger.info("%s: %s is cut from %d to %d", self.name, name, end, offset)
+            logger.info("%s: truncating %s from %d to %d", self.name, name, end, offset)
         sibling = followed.sibling
         if sibling is not None:
-            # First: until the partition is cut as well, its notes are fetched again.
+            # Truncate the sibling first: until the partition is truncated too, its notes are fetched again.
             while sibling.cutting is not None:
                 await asyncio.wait([sibling.cutting])
             sibling.covered = min(sibling.covered, offset)
@@ -340,7 +340,7 @@ class Fetcher:
         await self._on_thread(followed, lambda log: log.truncate_to(offset))
 
     async def _find_place(self, followed: Followed) -> None:
-        """The leader's log does not have our offset."""
+        """Find the offset to continue from, when the leader's log does not have ours."""
         log = followed.partition.log
         try:
             end = await self._offset_of(followed, LATEST)
@@ -374,10 +374,10 @@ class Fetcher:
                     return found.offset
                 code = error_code(found.error_code)
                 raise KafkaError(code, f"the leader's offsets of {partition.log.name}: {code.name}")
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the leader says nothing about {partition.log.name}")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the leader's answer leaves out {partition.log.name}")
 
     async def _on_thread(self, followed: Followed, work: Callable[[Log], object]) -> None:
-        """Change the log where it may block. `remove` waits for this to end."""
+        """Change the log on a worker thread. `remove` waits for this to end."""
         if not self._is_current(followed):
             return
         log = followed.partition.log
@@ -398,10 +398,10 @@ class Fetcher:
         if followed.partition.covers is not None:
             self._requests.start_over()
         if why:
-            logger.warning("%s: %s is fetched again later: %s", self.name, followed.partition.log.name, why)
+            logger.warning("%s: fetching %s again later: %s", self.name, followed.partition.log.name, why)
 
     def _complain(self, fault: str) -> None:
-        """Once for a leader that stays away."""
+        """Log a fault once, not again while it stays the same."""
         if fault != self._complaint:
             self._complaint = fault
             logger.warning("%s: %s; trying again every %g s", self.name, fault, self._settings().backoff_s)

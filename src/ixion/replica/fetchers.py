@@ -1,4 +1,4 @@
-"""The fetchers of this broker: num.replica.fetchers for each leader, among which its partitions are divided."""
+"""The fetchers of this broker: num.replica.fetchers for each leader, which share its partitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ixion.replica.siblings import Copied, follow_sibling
 
 
 class FetcherPool:
-    """As `Fetchers` in `ixion.replica.control` says. To be made and used on one loop."""
+    """Implements `ixion.replica.control.Fetchers`. Make and use it on one loop."""
 
     def __init__(
         self,
@@ -52,12 +52,12 @@ class FetcherPool:
         return self._homes.keys()
 
     def max_lag(self) -> int:
-        """How many records the partition that is furthest behind lacks of what its leader had at the last fetch."""
+        """The lag, in records, of the partition that is furthest behind, as of its last fetch."""
         return max((fetcher.max_lag() for fetcher in self._fetchers.values()), default=0)
 
     def leave(self) -> None:
-        """Follow nothing new: this broker stops. A leader that a caught-up follower has just left waits for it with
-        its high watermark, for replica.lag.time.max.ms or more."""
+        """Follow nothing new, because this broker stops. If a follower that has just caught up left, the leader would
+        hold its high watermark back for it, for replica.lag.time.max.ms or more."""
         self._leaving = True
 
     def start(self, partition: Partition) -> None:
@@ -71,7 +71,7 @@ class FetcherPool:
         fetcher.add(partition, follow_sibling(self._replicas, partition))
 
     def reconfigured(self, partition: Partition) -> None:
-        """The settings of a partition have changed: it may have delayed records from now on."""
+        """The settings of a partition have changed: from now on it may have delayed records."""
         home = self._homes.get(partition.key)
         if home is not None and not isinstance(partition.schedule, Copied):
             sibling = follow_sibling(self._replicas, partition)
@@ -84,7 +84,7 @@ class FetcherPool:
             home = self._homes.pop(key, None)
             if home is not None:
                 homes.setdefault(home, []).append(key)
-        # A disk that fails stops its partitions while the controller stops others: a fetcher may end in between.
+        # A failed disk stops its partitions while the controller stops others, so a fetcher may end in between.
         fetchers = {home: self._fetchers[home] for home in homes}
         for home, gone in homes.items():
             await fetchers[home].remove(gone)

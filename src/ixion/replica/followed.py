@@ -25,16 +25,16 @@ class Followed:
         self.partition: Final = partition
         self.leader_epoch: Final = partition.leader_epoch
         self.offset = start_offset(partition.log)
-        self.sibling: Followed | None = None  # of the partition, with its delayed records
+        self.sibling: Followed | None = None  # holds the delayed records of this partition
         self.covered = -1  # of a sibling: it has every note below this offset
-        self.behind = -1  # records up to the leader's high watermark, at the last answer; -1: there was none yet
+        self.behind = -1  # lag to the leader's high watermark at the last answer; -1: no answer yet
         self.not_before_s = 0.0
         self.cutting: asyncio.Future[None] | None = None  # on a worker thread
         self._wish: FetchPartition | None = None
 
     @property
     def is_throttled(self) -> bool:
-        """Whether follower.replication.throttled.rate is for it: it has not caught up, or does not know that yet."""
+        """Whether follower.replication.throttled.rate applies: it has not caught up, or does not know yet."""
         return self.partition.throttled_as_follower and self.behind != 0
 
     @property
@@ -42,7 +42,7 @@ class Followed:
         return (self.partition.topic_id, self.partition.number)
 
     def wish(self, max_bytes: int) -> FetchPartition:
-        """What to ask for; the same object as before if nothing has changed: most of a thousand partitions are idle."""
+        """What to fetch. Returns the same object if nothing has changed: most of a thousand partitions are idle."""
         log = self.partition.log
         known = self._wish
         if (
@@ -63,7 +63,7 @@ class Followed:
         )
         return self._wish
 
-    # Of a partition with delayed records.
+    # For a partition with delayed records.
 
     def follow_sibling(self, sibling: Partition) -> Followed:
         made = self.sibling = Followed(sibling)
@@ -71,14 +71,14 @@ class Followed:
         return made
 
     def has_unknown_sibling(self, answers: Mapping[Place, PartitionData]) -> bool:
-        """A leader that knows the topic but not the id of its sibling is not of our kind: there are no notes."""
+        """Whether the leader knows the topic but not the id of its sibling: it is no ixion broker and has no notes."""
         answer = None if self.sibling is None else answers.get(self.sibling.place)
         if answer is None or answer.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
             return False
         return answers[self.place].error_code == ErrorCode.NONE
 
     def covered_part(self, records: Buffer) -> Buffer:
-        """What may be appended: the records that the notes of the sibling cover."""
+        """The records that the sibling's notes cover: only these may be appended."""
         if self.sibling is None or not records:
             return records
         records = covered_part(records, self.sibling.covered)
@@ -87,6 +87,6 @@ class Followed:
         return records
 
     def note_covered(self, data: PartitionData) -> None:
-        """Of a sibling, after an answer: how far its notes go."""
+        """For a sibling, after an answer: note how far its notes go."""
         end = self.partition.log.end_offset
         self.covered = max(self.covered, data.high_watermark if end >= data.last_stable_offset else end)

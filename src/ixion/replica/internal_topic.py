@@ -19,7 +19,7 @@ GROUP_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
 INTERNAL: Final = frozenset({GROUP_OFFSETS, TRANSACTION_STATE})
 
-ANY_SIZE: Final = 2**31 - 1  # of a partition that is not here: an append says so
+ANY_SIZE: Final = 2**31 - 1  # for a partition that is not here: its append is refused anyway
 _CHUNK: Final = 1 << 20  # bytes read at a time
 _LONG_NAME: Final = 256  # characters
 
@@ -95,10 +95,10 @@ class InternalTopic:
 
 
 def java_hash(text: str) -> int:
-    """Java's String.hashCode, on which Kafka's placement of groups rests: UTF-16 units, 32 bits with sign.
+    """Java's String.hashCode, by which Kafka places groups: over UTF-16 units, 32 bits with sign.
 
-    It is computed character by character and the same few names come all the time, so it is remembered, unless the
-    name is so long that many of them would fill the memory.
+    It is computed character by character, and the same few names come all the time, so results are cached. Long names
+    are not, because many of them would fill the memory.
     """
     return _remembered_hash(text) if len(text) <= _LONG_NAME else _java_hash(text)
 

@@ -1,18 +1,18 @@
-"""Asks the controller for the in-sync replicas that leaders on this broker want (AlterPartition).
+"""Asks the controller to change the in-sync replicas of partitions that this broker leads (AlterPartition).
 
-A partition has one change open at a time, and this broker one request under way; changes that come meanwhile share the
-next one. What becomes of a change:
+A partition has one open change at a time, and this broker one request in flight; changes that come meanwhile go into
+the next request. The answer decides what happens to a change:
 
 | answer                                                          | the partition                                 |
 |-----------------------------------------------------------------|-----------------------------------------------|
 | success                                                         | has the in-sync replicas of the answer        |
-| INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED                     | goes back to those it had                     |
-| FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, UNKNOWN_TOPIC_ID,  | waits: a newer LeaderAndIsr is under way, and |
-| UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST, NEW_LEADER_ELECTED | ends the change                               |
-| any other, no answer, no controller                             | is asked for again                            |
+| INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED                     | keeps the previous in-sync replicas            |
+| FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, UNKNOWN_TOPIC_ID,  | waits for a newer LeaderAndIsr, which          |
+| UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST, NEW_LEADER_ELECTED | ends the change                                |
+| any other, no answer, no controller                             | sends the change again                         |
 
-An answer counts only if the very same change is still open, the leader epoch is the one we lead in, and its partition
-epoch is not older than the one we know (KAFKA-12686): a LeaderAndIsr may have come in between.
+An answer counts only if the same change is still open, the leader epoch is the one we lead in, and its partition epoch
+is not older than ours (KAFKA-12686): a LeaderAndIsr may have come in between.
 """
 
 from __future__ import annotations
@@ -59,14 +59,15 @@ OVERTAKEN: Final = frozenset(
 
 
 class Wanted(NamedTuple):
-    """A change, with the epochs in which it was wanted: under later ones the same replicas may not be in sync."""
+    """A change, with the epochs at which it began: in later epochs these replicas may not be in sync."""
 
     partition: Partition
-    isr: tuple[int, ...]  # the very tuple that the partition keeps while the change is open
+    isr: tuple[int, ...]  # the same tuple object that the partition keeps while the change is open
     leader_epoch: int
     partition_epoch: int
-    epochs: dict[int, int]  # of the brokers that follow, as they were when the change was wanted: a follower that came
-    # back with an empty disk since then fetches under another one, and must not be taken for the one that had caught up
+    # Broker epochs of the followers when the change began. A follower that restarted with an empty disk has another
+    # epoch, and must not be taken for the one that had caught up.
+    epochs: dict[int, int]
 
     @property
     def open(self) -> bool:
@@ -74,7 +75,7 @@ class Wanted(NamedTuple):
 
 
 class IsrChanges:
-    """To be made and used on one loop."""
+    """Make and use it on one loop."""
 
     def __init__(
         self, replicas: ReplicaManager, controller: ControllerChannel, broker_epoch: Callable[[], int]
@@ -88,7 +89,7 @@ class IsrChanges:
         self._complaint = ""
 
     def wanted(self, partition: Partition, isr: tuple[int, ...]) -> None:
-        """A leader on this broker wants other in-sync replicas."""
+        """Ask for these in-sync replicas."""
         epochs = {number: follower.broker_epoch for number, follower in partition.followers.items()}
         self._waiting[partition.key] = Wanted(partition, isr, partition.leader_epoch, partition.partition_epoch, epochs)
         self._stirred.set()
@@ -115,14 +116,14 @@ class IsrChanges:
                 self._again(changes)
                 pause_s = FAULT_PAUSE_S
             except Exception:
-                logger.exception("asking for other in-sync replicas failed; it is repeated")
+                logger.exception("asking for other in-sync replicas failed; trying again")
                 self._again(changes)
                 pause_s = FAULT_PAUSE_S
             if pause_s:
                 await asyncio.sleep(pause_s)
 
     async def _ask(self, changes: dict[TopicPartition, Wanted]) -> float:
-        """How long to wait before the next request."""
+        """Send one request. Returns the seconds to wait before the next one."""
         version = await self._controller.version(ApiKey.ALTER_PARTITION, oldest=OLDEST, newest=NEWEST)
         changes = {key: change for key, change in changes.items() if change.open}  # connecting may have taken long
         if not changes:
@@ -163,12 +164,12 @@ class IsrChanges:
         )
 
     def _member(self, number: int, epochs: dict[int, int]) -> BrokerState:
-        """With the epoch it fetched with, and the leader with its own."""
+        """A replica with its broker epoch: that of a follower's fetches, or our own."""
         epoch = epochs[number] if number in epochs else self._broker_epoch()
         return BrokerState(broker_id=number, broker_epoch=epoch)
 
     def _settle(self, change: Wanted, answer: ResponsePartitionData | None) -> bool:
-        """False if it must be asked for again."""
+        """Apply the answer. False if the change must be sent again."""
         partition, isr = change.partition, change.isr
         if not change.open:
             return True
@@ -194,7 +195,7 @@ class IsrChanges:
 
     def _set(self, partition: Partition, isr: tuple[int, ...]) -> None:
         partition.set_isr(isr)
-        self._replicas.high_watermark_moved(partition)  # also if it did not: fewer may be enough in sync now
+        self._replicas.high_watermark_moved(partition)  # even if not: enough may be in sync now
 
     def _again(self, changes: dict[TopicPartition, Wanted]) -> None:
         for key, change in changes.items():

@@ -1,4 +1,4 @@
-"""The settings of a log, from those of its topic laid over those of the broker."""
+"""The settings of a log: those of the topic, else those of the broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_KNOWN: Final = 1_000  # topics
 
 
 def log_config(broker: BrokerConfig, topic: Mapping[str, str], name: str = "") -> LogConfig:
-    """`name`: of the topic, which delivery.delay.topics may match."""
+    """`name` is the topic, which delivery.delay.topics may match."""
     config = TopicConfig.stored(broker, with_delay(broker, name, topic) if name else topic)
     policy = config[settings.LOG_CLEANUP_POLICY]
     mode = config.own(DELIVERY_DELAY_MODE)
@@ -58,9 +58,10 @@ def log_config(broker: BrokerConfig, topic: Mapping[str, str], name: str = "") -
 
 
 class LogConfigs:
-    """`log_config` that partitions of a topic share, as long as neither its settings nor those of the broker change.
+    """`log_config`, shared by the partitions of a topic until its settings or those of the broker change.
 
-    Working it out for each of 10,000 partitions took a tenth of a start, and half a KB of memory each. Any thread.
+    Computing it for each of 10,000 partitions took a tenth of the start, and half a KB of memory each. Any thread may
+    call.
     """
 
     def __init__(self) -> None:
@@ -72,7 +73,7 @@ class LogConfigs:
             return known[2]
         made = log_config(broker, topic, name)
         if len(self._known) >= MOST_KNOWN:
-            self._known.clear()  # topics may be gone
+            self._known.clear()  # drop deleted topics
         self._known[name] = (broker, dict(topic), made)
         return made
 

@@ -10,8 +10,8 @@ Which event completes which operations:
 | log start or a follower's moved   |                |                                          | all       |
 | no longer led, stopped, disk gone | all            | all                                      | all       |
 
-Operations look for themselves whether what they wait for has come, so each of these events is a look at all that wait
-for the partition; a partition without waiters costs one dictionary lookup.
+An operation checks its own condition, so each event checks all operations that wait for the partition. A partition
+without waiters costs one dictionary lookup.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HIGH_WATERMARK: int = -1  # DeleteRecords: everything that consumers can see
-FLUSH_RETRY_MS: int = 1_000  # after a flush that failed, on a disk that has not
+FLUSH_RETRY_MS: int = 1_000  # after a failed flush on a disk that has not failed
 LeadershipChange = Callable[[str, int, int], None]  # topic, partition, leader epoch; -1: not led here any more
 
 
@@ -88,8 +88,8 @@ class ReplicaManager:
         )
         self.elect_leader_purgatory = DelayedOperationPurgatory("ElectLeader", timer=timer)
         self.completions = Completions(loop.call_soon)
-        self.fetch_lane = Lane(loop.call_soon)  # for fetches of very many partitions
-        self.append_lane = Lane(loop.call_soon, fair=True)  # and for what changes them
+        self.fetch_lane = Lane(loop.call_soon)  # for fetches of many partitions
+        self.append_lane = Lane(loop.call_soon, fair=True)  # for appends and deletions
         self.delays = DeliveryDelays(timer, self.fetch_lane, clock_ms, monotonic_ms, self.appended)
         self.moves = DirectoryMoves(logs, loop, move_threads, self._moved)
         self.on_leadership: list[LeadershipChange] = []
@@ -101,8 +101,8 @@ class ReplicaManager:
         self._workers = workers
         self._monotonic_ms = monotonic_ms
         self._min_isr_of = min_isr_of
-        self._throttled = throttled  # whether a replica here is, as a leader and as a follower
-        self.leader_quota: ReplicationQuota | None = None  # of several brokers only
+        self._throttled = throttled  # whether a replica of this broker is throttled, as leader and as follower
+        self.leader_quota: ReplicationQuota | None = None  # only with several brokers
         self.follower_quota: ReplicationQuota | None = None
         self.selector: RackAwareSelector | None = None  # None: consumers read from the leader
         self._max_lag_ms = max_lag_ms
@@ -110,7 +110,7 @@ class ReplicaManager:
         self._to_flush_again: set[Log] = set()  # a flush failed; the timer has the next attempt
         self._stopped = False
 
-    # What others say about partitions.
+    # Roles.
 
     def lead(
         self,
@@ -124,8 +124,8 @@ class ReplicaManager:
         *,
         make_log: bool = True,
     ) -> Partition:
-        """This broker leads the partition from now on. Its log is made if there is none and it may be (`make_log`);
-        KafkaError if it cannot be, or may not."""
+        """Lead the partition from now on. Its log is created if it is missing and `make_log` allows it; KafkaError if
+        there is no log then."""
         partition = self._replica_of(topic, number, topic_id, make_log)
         anew = partition.make_leader(leader_epoch, isr, replicas)
         partition.partition_epoch = partition_epoch
@@ -134,7 +134,7 @@ class ReplicaManager:
             for listener in self.on_leadership:
                 listener(topic, number, leader_epoch)
         if partition.shows_flushed_only and partition.log.recovery_point < partition.log.end_offset:
-            self.flush_soon(partition)  # what recovery has found was acknowledged, and must not wait for an append
+            self.flush_soon(partition)  # recovered records may be acknowledged ones: do not wait for an append
         self.delays.follow(partition)
         self.wake_all(partition.key)
         return partition
@@ -152,19 +152,19 @@ class ReplicaManager:
         *,
         make_log: bool = True,
     ) -> Partition:
-        """This broker follows `leader_id` (-1: no leader) from now on. Its log as in `lead`."""
+        """Follow `leader_id` (-1: no leader) from now on. The log is created as in `lead`."""
         partition = self._replica_of(topic, number, topic_id, make_log)
         led = partition.leads
         partition.make_follower(leader_id, leader_epoch, isr, replicas)
         partition.partition_epoch = partition_epoch
-        if led:  # after the new leader is known: the operations that complete now name it to their clients
+        if led:  # after the new leader is set: operations that complete now name it in their answers
             self._resigned(partition)
         self._take_in(partition)
         self.wake_all(partition.key)
         return partition
 
     def resign(self, partition: Partition) -> None:
-        """Lead no longer, if this broker does. Operations that wait for the partition complete with an error."""
+        """Stop leading, if this broker leads. Operations that wait for the partition complete with an error."""
         if partition.leads:
             partition.leads = False
             self._resigned(partition)
@@ -193,7 +193,7 @@ class ReplicaManager:
         self.offline.discard(partition.key)
 
     def stop(self, topic: str, number: int, *, delete: bool) -> None:
-        """The partition is no longer here. Operations that wait for it complete with an error."""
+        """Remove the replica from this broker. Operations that wait for the partition complete with an error."""
         self.offline.discard((topic, number))
         self._take_out((topic, number))
         self._take_out((sibling_of(topic), number))
@@ -202,11 +202,11 @@ class ReplicaManager:
             self.logs.delete(sibling_of(topic), number)
 
     def directory_failed(self, path: str) -> list[TopicPartition]:
-        """A log directory went offline; the partitions that were in it."""
+        """Take the replicas of an offline log directory out. Returns their partitions."""
         gone = [key for key, partition in self.partitions.items() if partition.log.directory.path == path]
         for key in gone:
             if not is_sibling(key[0]):
-                self.offline.add(key)  # before anybody is woken: they ask why it is missing
+                self.offline.add(key)  # before operations complete: they look here for the reason
             self._take_out(key)
         return gone
 
@@ -219,7 +219,7 @@ class ReplicaManager:
 
     def reconfigure(self, topic: str) -> None:
         self.logs.reconfigure(topic)
-        for partition in list(self.partitions.values()):  # a listener may show the sibling of one (`delay.schedules`)
+        for partition in list(self.partitions.values()):  # a listener may add a sibling (`delay.schedules`)
             if partition.topic == topic:
                 partition.min_isr = self._min_isr_of(topic)
                 self._reconfigured(partition)
@@ -233,7 +233,7 @@ class ReplicaManager:
         self.wake_all(partition.key)
 
     def reconfigure_all(self) -> Steps[None]:
-        """As `reconfigure` for every topic, which would look at all partitions once for each of them."""
+        """As `reconfigure` for every topic, in one pass over the partitions."""
         yield from self.logs.reconfigure_all()
         partitions: dict[str, list[Partition]] = {}
         for partition in self.partitions.values():
@@ -251,8 +251,8 @@ class ReplicaManager:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def end_of_log(self, topic: str, number: int) -> tuple[int, int] | None:
-        """The last leader epoch and the end of a log, which may have no role yet. (-1, 0): it is not here, as on a disk
-        that was replaced; None: unknown, because a directory is offline."""
+        """The last leader epoch and the end of a log, which may have no role yet. (-1, 0): there is no log, as on a
+        replaced disk. None: unknown, because a directory is offline."""
         log = self.logs.get(topic, number)
         if log is not None:
             return (log.epochs.latest, log.end_offset)
@@ -262,7 +262,7 @@ class ReplicaManager:
     def partition(self, topic: str, number: int) -> Partition | None:
         return self.partitions.get((topic, number))
 
-    # What clients and coordinators ask.
+    # Requests of clients and coordinators.
 
     def append(
         self,
@@ -287,7 +287,7 @@ class ReplicaManager:
     def delete_records(
         self, timeout_ms: int, offsets: Sequence[tuple[str, int, int]], done: Callable[[list[DeletionResult]], None]
     ) -> None:
-        """Delete records below an offset; HIGH_WATERMARK: all that consumers can see."""
+        """Delete the records below an offset; HIGH_WATERMARK: all that consumers can see."""
 
         def finish(_: None, error: Exception | None) -> None:
             if error is not None:
@@ -321,7 +321,7 @@ class ReplicaManager:
         result.partition = partition
         log = partition.log
         if partition.covers is not None:
-            result.code = ErrorCode.POLICY_VIOLATION  # delayed records are cancelled, not deleted
+            result.code = ErrorCode.POLICY_VIOLATION  # delayed records can only be cancelled
             return
         if not partition.leads:
             result.code = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -365,9 +365,9 @@ class ReplicaManager:
         self.look_at_followers()
 
     def look_at_followers(self) -> None:
-        """A follower outside of the ISR no longer holds up the high watermark or a deletion of records, because its
-        broker is gone or it has fallen behind. What waits for it may be all that clients have in flight: no append
-        would look again."""
+        """Check the partitions again after a broker died or a follower fell behind: outside the ISR it no longer holds
+        back the high watermark or a deletion of records. Clients may wait with all their requests, so no append would
+        trigger this."""
         for partition in self.partitions.values():
             if partition.followers:
                 if partition.advance_high_watermark():
@@ -377,8 +377,8 @@ class ReplicaManager:
     # Flushing, on worker threads.
 
     def flush_soon(self, partition: Partition) -> None:
-        """Put all of the log on the disk; appends that come meanwhile share the next flush."""
-        log = partition.log  # not its name: a topic that is made anew has another log, which this flush does not cover
+        """Flush the whole log; appends that come meanwhile share the next flush."""
+        log = partition.log  # not its name: a new topic of that name has another log, which this flush does not cover
         if self._stopped:
             return
         if log in self._flushing:
@@ -401,7 +401,7 @@ class ReplicaManager:
         self.high_watermark_moved(partition)
 
     def _flush_later(self, partition: Partition, log: Log, error: BaseException) -> None:
-        """Without another attempt, what waits for this flush would wait for the next append."""
+        """Flush again later: otherwise operations that wait for this flush would wait for the next append."""
         if log in self._to_flush_again or log.closed or log.directory.offline:
             return
         logger.error("flushing %s: %s; trying again every %d ms", log.name, error, FLUSH_RETRY_MS)
@@ -414,7 +414,7 @@ class ReplicaManager:
             self.flush_soon(partition)
 
     def flush_sealed_soon(self, partition: Partition) -> None:
-        """A segment was sealed: flush it in the background."""
+        """Flush a segment that was just sealed, in the background."""
         log = partition.log
         if self._stopped:
             return
@@ -428,13 +428,13 @@ class ReplicaManager:
         self._loop.run_in_executor(self._workers, flush)
 
     def _moved(self, partition: Partition) -> None:
-        """The partition has a new log, in another directory."""
+        """The log of the partition has moved to another directory."""
         partition.advance_high_watermark()
         self.delays.follow(partition)
         self.wake_all(partition.key)
 
     def shutdown(self) -> None:
-        """Stops the purgatories, and begins no more flushes: the threads for them are stopped next."""
+        """Stops the purgatories, and begins no more flushes: their threads stop next."""
         self._stopped = True
         for purgatory in (
             self.produce_purgatory,

@@ -1,8 +1,8 @@
-"""Takes an UpdateMetadata request into the cluster image.
+"""Applies an UpdateMetadata request to the cluster image.
 
-The request names all live brokers, each time, and the partitions that have changed. A partition whose leader is -2 was
-deleted with its topic. Partitions may come with gaps: one that has no leader yet is not named. The image has a list
-without gaps, so such a partition is there without replicas and without a leader.
+Each request names all live brokers, and the partitions that have changed. A partition with leader -2 was deleted with
+its topic. Partitions without a leader are not named, so numbers may have gaps. The image has a list without gaps: there
+such a partition has no replicas and no leader.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DELETED: Final = -2  # in place of a leader
 NO_ID: Final = bytes(16)
-MOST_PARTITIONS: Final = 200_000  # of one topic; the list of a topic has a place for each number below the largest
+MOST_PARTITIONS: Final = 200_000  # of one topic; its list has an entry for each number up to the largest
 
 
 def topics_of(request: UpdateMetadataRequest) -> tuple[UpdateMetadataTopicState, ...]:
@@ -41,7 +41,7 @@ def topics_of(request: UpdateMetadataRequest) -> tuple[UpdateMetadataTopicState,
 
 
 def unknown_topics(image: ClusterImage, topics: tuple[UpdateMetadataTopicState, ...]) -> list[str]:
-    """Topics that come into the image anew, so that their settings must be read."""
+    """Topics that are new to the image, whose settings must be read."""
     return [
         topic.topic_name
         for topic in topics
@@ -50,7 +50,7 @@ def unknown_topics(image: ClusterImage, topics: tuple[UpdateMetadataTopicState, 
 
 
 def known_topic(image: ClusterImage, name: str, topic_id: bytes) -> TopicImage | None:
-    """The topic, unless the image has an earlier one of that name."""
+    """The topic; None if the image only has an earlier one of that name."""
     known = image.topics.get(name)
     return known if known is not None and topic_id in (known.topic_id, NO_ID) else None
 
@@ -60,7 +60,7 @@ def is_deleted(topic: UpdateMetadataTopicState) -> bool:
 
 
 def take_brokers(image: ClusterImage, own: BrokerImage, brokers: tuple[UpdateMetadataBroker, ...]) -> None:
-    """All live brokers. This broker keeps what it knows of itself: it registered with that."""
+    """Set the live brokers. This broker keeps its own entry, with which it registered."""
     image.brokers = {broker.id: own if broker.id == own.broker_id else broker_image(broker) for broker in brokers}
     image.brokers.setdefault(own.broker_id, own)
     image.version += 1
@@ -69,7 +69,7 @@ def take_brokers(image: ClusterImage, own: BrokerImage, brokers: tuple[UpdateMet
 def broker_image(broker: UpdateMetadataBroker) -> BrokerImage:
     return BrokerImage(
         broker_id=broker.id,
-        epoch=-1,  # of others it is not said
+        epoch=-1,  # the request does not name the epochs of other brokers
         endpoints={endpoint.listener: (endpoint.host, endpoint.port) for endpoint in broker.endpoints},
         rack=broker.rack,
     )
@@ -78,8 +78,8 @@ def broker_image(broker: UpdateMetadataBroker) -> BrokerImage:
 def take_topics(
     image: ClusterImage, topics: tuple[UpdateMetadataTopicState, ...], configs: Mapping[str, dict[str, str]]
 ) -> Steps[list[str]]:
-    """`configs`: the settings of the topics that are new, which may change in between. The names of those that were
-    deleted."""
+    """Apply changed topics, and return the names of deleted ones. `configs` has the settings of new topics, which may
+    change meanwhile."""
     deleted = []
     for topic in topics:
         name = topic.topic_name
@@ -90,7 +90,7 @@ def take_topics(
         known = known_topic(image, name, topic.topic_id)
         if known is None:
             if image.remove_topic(name) is not None:
-                deleted.append(name)  # and made anew under the same name
+                deleted.append(name)  # and created again under the same name
             known = TopicImage(name=name, topic_id=topic.topic_id, partitions=[], config={})
             yield from take_partitions(known, topic)
             known.config = configs[name]

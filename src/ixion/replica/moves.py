@@ -1,10 +1,10 @@
 """Partitions that are on their way to other log directories of this broker.
 
-For each partition one move is under way at most. A new destination cancels the running move and starts once it has
-stopped. A move that is cut short by a stop of the broker leaves an empty future log at its destination; one that is cut
-short by a crash leaves what it has copied. In both cases the next start begins the move again.
+Each partition has at most one running move. A new destination cancels the running move and starts once it has stopped.
+A move that a stop of the broker interrupts leaves an empty future log at its destination; a crash leaves what was
+copied. In both cases the next start begins the move again.
 
-All methods belong to the event loop. The moves run on threads of their own, so that a large one does not delay flushes.
+Call all methods on the event loop. Moves run on threads of their own, so that a large one does not delay flushes.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class DirectoryMoves:
         self._moved = moved
         self._pool: Executor | None = None  # made with the first move; most brokers never have one
         self._under_way: dict[TopicPartition, tuple[Mover, LogDirectory]] = {}
-        # Moves that begin once the move before has stopped.
+        # Moves that begin once the running move has stopped.
         self._after: dict[TopicPartition, tuple[Partition, LogDirectory]] = {}
         self._stopping = False
 
     def begin(self, partition: Partition, directory: LogDirectory) -> None:
-        """Returns at once. A partition that is there already stays, and a move elsewhere is called off."""
+        """Returns at once. If the partition is there already, this only cancels a running move."""
         key = partition.key
         under_way = self._under_way.get(key)
         if under_way is None:
@@ -58,14 +58,14 @@ class DirectoryMoves:
             self._after[key] = (partition, directory)
 
     def cancel(self, key: TopicPartition) -> None:
-        """The partition is not here any more."""
+        """Cancel the move of a partition that has left this broker."""
         self._after.pop(key, None)
         under_way = self._under_way.get(key)
         if under_way is not None:
             under_way[0].cancel()
 
     def resume(self, partitions: dict[TopicPartition, Partition]) -> None:
-        """Goes on with what the last stop cut short; what belongs to no partition is dropped."""
+        """Continue moves that the last stop interrupted; drop those without a partition."""
         for key, future in list(self._logs.future_logs.items()):
             partition = partitions.get(key)
             directory = next((each for each in self._logs.directories if each.state is future.directory), None)
@@ -78,7 +78,7 @@ class DirectoryMoves:
         from ixion.log.mover import Mover
 
         def arrived(log: Log) -> None:
-            partition.log = log  # appends that wait for the old log's lock look here again
+            partition.log = log  # appends that wait for the old log's lock read this again
 
         key = partition.key
         mover = Mover(self._logs, *key, directory, arrived)
@@ -120,10 +120,10 @@ class DirectoryMoves:
         try:
             self._logs.futures.drop(*key)
         except KafkaError as error:
-            logger.error("what a move of %s-%d left behind is not deleted: %s", *key, error)
+            logger.error("the leftovers of a move of %s-%d could not be deleted: %s", *key, error)
 
     def cancel_all(self) -> None:
-        """The broker stops; `wait` returns when all of them have given up."""
+        """Cancel all moves, because the broker stops; `wait` returns when they have stopped."""
         self._stopping = True
         for mover, _ in self._under_way.values():
             mover.cancel()

@@ -1,14 +1,15 @@
 """One replica of a partition on this broker.
 
 A leader appends, serves reads, and keeps the high watermark: the largest offset that every in-sync replica has. A
-replica that is about to be in sync counts as well (one that has caught up within replica.lag.time.max.ms, on a live
-broker), or the watermark would have to go back when it joins. With one replica the watermark follows each append.
+replica that is about to join the ISR counts as well (one on a live broker that caught up within
+replica.lag.time.max.ms); otherwise the watermark would go back when it joins. With one replica the watermark follows
+each append.
 
     leader's end 70, follower 2 (in sync) at 50, follower 3 (out of sync, behind) at 20    high watermark 50
-    follower 2 asks for 70                                                                 high watermark 70
+    follower 2 fetches from 70                                                             high watermark 70
 
-With flush.messages=1 nothing is acknowledged, or shown, before it is on the disk: there the watermark waits for the
-flush as well.
+With flush.messages=1 no record is acknowledged or visible before it is on the disk, so the watermark also waits for the
+flush.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ SAMPLES: Final = 100
 SAMPLE_BYTES: Final = 16 << 10
 DELAY_HEADER: Final = b"x-deliver-"
 
-# Called with the in-sync replicas that a leader wants; it stores them and then calls `set_isr`.
+# Called with the new in-sync replicas; the callee has them stored and then calls `set_isr`.
 IsrChange = Callable[["Partition", tuple[int, ...]], None]
 
 
 class Scheduling(Protocol):
-    """What a partition with delayed records has in front of its log; see `delay.schedule`."""
+    """Takes the appends of a partition with delayed records; see `delay.schedule`."""
 
     def append(self, records: Buffer, acks: int, origin: Origin) -> AppendInfo: ...
 
     def flush(self, log: Log) -> None: ...
 
     def may_join(self, broker_id: int) -> bool:
-        """Whether a follower that has caught up may be in sync: it must have the delayed records as well."""
+        """Whether a follower that has caught up may join the ISR: it must have the delayed records as well."""
 
 
 class Partition:
     def __init__(self, log: Log, node_id: int, min_isr: int, max_lag_ms: int, clock_ms: Callable[[], int]) -> None:
-        """`clock_ms`: a monotonic clock. A wall clock that is set back would keep a silent follower in the ISR."""
+        """`clock_ms`: a monotonic clock. If a wall clock is set back, a silent follower stays in the ISR."""
         self.log = log
         self.topic = log.topic
         self.number = log.partition
@@ -68,17 +69,17 @@ class Partition:
         self.max_lag_ms = max_lag_ms
         self.on_isr_wanted: IsrChange | None = None
         self.is_alive: Callable[[int], bool] = always  # whether a broker is one of the live ones
-        self._isr_wanted: tuple[int, ...] | None = None  # asked for and not answered yet
+        self._isr_wanted: tuple[int, ...] | None = None  # requested, not answered yet
         self.clock_ms = clock_ms
         self.appended_ms = 0
         self.covers: Partition | None = None  # of a sibling: the partition whose delayed records wait in it
-        self.schedule: Scheduling | None = None  # takes appends if records may ask for a later delivery
-        self.samples = SAMPLES  # batches in which headers about delivery are still looked for
+        self.schedule: Scheduling | None = None  # takes appends if records may have a delivery delay
+        self.samples = SAMPLES  # how many more batches are searched for x-deliver-… headers
 
     # Leadership.
 
     def make_leader(self, leader_epoch: int, isr: tuple[int, ...], replicas: tuple[int, ...]) -> bool:
-        """True if this broker leads anew: it did not before, or the epoch is a later one."""
+        """True if leadership is new: this broker did not lead before, or the epoch is later."""
         anew = not self.leads or leader_epoch > self.leader_epoch
         now_ms = self.clock_ms()
         if anew:
@@ -118,13 +119,13 @@ class Partition:
 
     @property
     def lost(self) -> ErrorCode:
-        """The code for operations that waited: why this broker does not lead it any more."""
+        """The code for waiting operations: why this broker no longer leads the partition."""
         return ErrorCode.KAFKA_STORAGE_ERROR if self.log.directory.offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     # Appending.
 
     def check_leads(self, acks: int) -> None:
-        """KafkaError if nothing can be appended here with these acks."""
+        """KafkaError if this broker cannot append with these acks."""
         if not self.leads:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.node_id} does not lead {self.log.name}")
         if acks == -1 and not self.enough_in_sync:
@@ -143,11 +144,11 @@ class Partition:
         except KafkaError:
             if self.log is log:
                 raise
-            # It has moved to another directory while this waited for its lock; nothing of it was appended.
+            # The log moved to another directory while we waited for its lock; nothing was appended.
             return self.log.append_as_leader(records, self.leader_epoch, origin)
 
     def _look_for_delays(self, records: Buffer) -> None:
-        """Warn once if records ask for a later delivery and the topic does not listen: they are delivered at once."""
+        """Warn once if records ask for a later delivery but the topic ignores that and delivers them at once."""
         self.samples -= 1
         if self.schedule is None and DELAY_HEADER in bytes(records[:SAMPLE_BYTES]):
             self.samples = 0
@@ -165,7 +166,7 @@ class Partition:
             if not self.enough_in_sync:
                 return False
             now_ms = self.clock_ms()
-            joining = self._isr_wanted or ()  # in sync as soon as it is written down: nothing passes them by until then
+            joining = self._isr_wanted or ()  # in sync once it is stored: the watermark waits for them
             for follower in self.followers.values():
                 if follower.end_offset < offset and (
                     follower.broker_id in self.isr
@@ -180,10 +181,10 @@ class Partition:
     # Followers.
 
     def follower_fetched(self, broker_id: int, offset: int, log_start: int, broker_epoch: int = -1) -> bool:
-        """A follower has everything below `offset`. True if the high watermark or the low watermark may have moved."""
+        """Note that a follower has everything below `offset`. True if the high or low watermark may have moved."""
         follower = self.followers.get(broker_id)
         if follower is None or 0 <= broker_epoch < follower.broker_epoch:
-            return False  # it is no replica, or this was sent by an earlier life of it
+            return False  # it is no replica, or the fetch is from before its restart
         before = self.low_watermark
         follower.broker_epoch = broker_epoch
         follower.fetched(offset, log_start, self.log.end_offset, self.clock_ms())
@@ -198,7 +199,7 @@ class Partition:
         return moved or self.low_watermark != before
 
     def shrink_isr(self) -> None:
-        """Called from time to time: a follower that has been behind for too long leaves the ISR."""
+        """Ask to remove followers from the ISR that have been behind for too long. Called at intervals."""
         if not self.leads or not self.followers:
             return
         now_ms = self.clock_ms()
@@ -217,11 +218,11 @@ class Partition:
             self.on_isr_wanted(self, isr)
 
     def still_wants(self, isr: tuple[int, ...]) -> bool:
-        """Whether this very change is still open: no later role has overtaken it."""
+        """Whether this change is still open, and no later role has replaced it."""
         return self.leads and self._isr_wanted is isr
 
     def set_isr(self, isr: tuple[int, ...]) -> bool:
-        """The change was written down, or was not and `isr` is what is true. True if the high watermark moved."""
+        """Set the stored ISR after a change succeeded or failed. True if the high watermark moved."""
         self._isr_wanted = None
         self.isr = isr
         return self.advance_high_watermark()
@@ -234,7 +235,7 @@ class Partition:
 
     @property
     def enough_in_sync(self) -> bool:
-        """As min.insync.replicas says; but never more than the partition has replicas."""
+        """Whether min.insync.replicas are in sync; never more than the partition has."""
         return len(self.isr) >= min(self.min_isr, len(self.followers) + 1)
 
     @property

@@ -1,14 +1,14 @@
-"""Reads for a fetch, partition after partition, within the limits of the request.
+"""Reads for a fetch, partition by partition, within the limits of the request.
 
-The first partition that has anything gives at least one whole batch, however large: so a reader always gets on. After
-that each gives what fits into its own limit and into what is left of the request's.
+The first partition with data returns at least one whole batch of any size, so every fetch makes progress. The following
+ones return what fits into their own limit and into the rest of the request's.
 
-A follower that reads from an offset has everything below it, and the high watermark may move by that. A broker that is
-no replica of the partition gets UNKNOWN_LEADER_EPOCH if it names the leader's epoch (this leader does not know yet
-that it was added, and it asks again), else NOT_LEADER_OR_FOLLOWER.
+A follower that reads from an offset has everything below it, which may move the high watermark. A broker without a
+replica of the partition gets UNKNOWN_LEADER_EPOCH if it names the leader's epoch (this leader does not know yet that
+the replica was added, and the broker retries), else NOT_LEADER_OR_FOLLOWER.
 
-A consumer that names its rack may read from followers, and is sent to one by `selecting`. A follower that is not in
-sync gets no records while a throttle holds (`replication_quota`); what it has is noted all the same.
+A consumer that names its rack may read from followers, and `selecting` sends it to one. A follower outside the ISR gets
+no records while a quota is exceeded (`replication_quota`), but its progress is still noted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=False)
 class LogReader:
-    """The reads of one fetch. `results` has one for each wish, in their order."""
+    """The reads of one fetch. `results` has one entry per wish, in their order."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class LogReader:
         self._leader_only = leader_only
         self._follower = follower  # the broker id of a follower whose progress is noted; -1: no follower
         self._follower_epoch = follower_epoch
-        self.copies_to = -1  # the broker id of a follower, also where its progress is not noted
+        self.copies_to = -1  # the broker id of a follower, even if its progress is not noted
         self.rack = ""  # of a consumer that may be sent to another replica
         self._left = max_bytes
         self._min_one = True
@@ -57,7 +57,7 @@ class LogReader:
         return self.results
 
     def steps(self, wishes: list[FetchWish]) -> Steps[list[FetchResult]]:
-        """`read_all` for very many partitions."""
+        """As `read_all`, in steps, for many partitions."""
         for wish in wishes:
             self.read(wish)
             yield
@@ -92,13 +92,13 @@ class LogReader:
             result.code = ErrorCode.UNKNOWN_LEADER_EPOCH if named else ErrorCode.NOT_LEADER_OR_FOLLOWER
             return
         log = partition.log
-        # To a consumer, records that are not due yet (`delivery_delay`) are not there.
+        # Consumers do not see records that are not due yet (`delivery_delay`).
         barrier = log.visible_end if self._isolation != Isolation.LOG_END else log.end_offset
         result.high_watermark = min(log.high_watermark, barrier)
         result.last_stable_offset = min(log.last_stable_offset, barrier)
         result.log_start = log.log_start
         if partition.covers is not None and self._isolation == Isolation.LOG_END:
-            # To a follower of a sibling: how far its notes go, and where the sibling ends (`siblings`).
+            # For a follower of a sibling: how far its notes go, and where the sibling ends (`siblings`).
             result.high_watermark = partition.covers.log.end_offset
             result.last_stable_offset = log.end_offset
         if wish.last_epoch >= 0:
@@ -125,11 +125,11 @@ class LogReader:
         except KafkaError as error:
             if partition.log is log:
                 result.code = error.code
-            else:  # it has moved to another directory in this very moment
+            else:  # the log is just moving to another directory
                 self._read(result)
             return
         if partition.covers is not None and has_no_more(log, wish.offset, data):
-            result.last_stable_offset = wish.offset  # its last notes were cut off: this follower has all that are left
+            result.last_stable_offset = wish.offset  # its last notes were truncated: the follower has all others
         result.records = data.records
         result.aborted = data.aborted
         result.segment_base = data.segment_base
@@ -137,15 +137,15 @@ class LogReader:
         self._note(partition, wish)
 
     def _note(self, partition: Partition, wish: FetchWish) -> None:
-        """The follower has everything below the offset that it asks for."""
+        """Note that the follower has everything below the offset of its wish."""
         follower = self._follower
         if follower >= 0 and partition.follower_fetched(follower, wish.offset, wish.log_start, self._follower_epoch):
             self._replicas.high_watermark_moved(partition)
 
 
 def has_no_more(log: Log, offset: int, data: FetchSlice) -> bool:
-    """Whether a log has no batch from `offset` on, where its end is further: an answer may be empty for other reasons,
-    as for an answer that is full."""
+    """Whether a log has no batch from `offset` on although its end is further. (An empty read may have other reasons,
+    such as a full answer.)"""
     if len(data.records) or offset >= log.end_offset:
         return False
     return not len(read_slice(log, offset, 1).records)

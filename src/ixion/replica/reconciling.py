@@ -1,17 +1,17 @@
-"""Where a follower's log is cut, so that it continues its leader's. Rules without I/O.
+"""Where a follower truncates its log so that it continues the leader's. Rules without I/O.
 
-A follower fetches with its last epoch. If the leader's log has diverged from it, the answer names the largest epoch of
-the leader that is not above that one, and where it ended there. The follower cuts and fetches again:
+A follower fetches with its last epoch. If the logs have diverged, the answer names the leader's largest epoch that is
+not above it, and the end offset of that epoch. The follower truncates and fetches again:
 
-| the follower's largest epoch not above the answer's | it cuts to                                       |
+| the follower's largest epoch not above the answer's | it truncates to                                  |
 |-----------------------------------------------------|--------------------------------------------------|
 | is the answer's                                     | the end of that epoch, its own or the leader's,  |
 |                                                     | whichever is smaller                             |
-| is a smaller one                                    | where its own smaller epoch ended, and asks again|
+| is a smaller one                                    | the end of its own epoch, and fetches again      |
 | is not known                                        | the end in the answer                            |
 
-Each round ends at a smaller epoch that both may know, so rounds end. The high watermark is never the place to cut a log
-that has epochs: records above it may be committed (KIP-101, KIP-279).
+Each round ends at a smaller epoch, so the rounds end. A log with epochs is never truncated to its high watermark,
+because records above it may be committed (KIP-101, KIP-279).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ixion.log.log import Log
 
 
 def start_offset(log: Log) -> int:
-    """Where a follower begins. A log without epochs is older than them: it goes back to its high watermark."""
+    """Where a follower begins: the end of its log, or the high watermark of a log without epochs."""
     return log.end_offset if log.epochs.latest >= 0 else min(log.high_watermark, log.end_offset)
 
 
 def cut_at(log: Log, epoch: int, end: int) -> int:
-    """Where to cut a log of which the leader says that its `epoch` ended at `end`."""
+    """Where to truncate a log, if the leader's `epoch` ended at `end`."""
     own_epoch, own_end = log.epoch_end_offset(epoch)
     if own_epoch < 0 or own_end < 0:
         return min(end, log.end_offset)

@@ -1,4 +1,4 @@
-"""What a produce or a fetch asks of one partition, and what it gets."""
+"""Wishes and results of produces and fetches, one per partition."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class AppendResult:
         self.append_time = -1
         self.log_start = -1
         self.required = 0  # the high watermark that acks=all waits for
-        self.must_flush = False  # nothing is acknowledged before it is on the disk
-        self.waits = False  # its outcome is still open
+        self.must_flush = False  # acknowledged only once it is on the disk
+        self.waits = False  # the result is still open
 
 
 class FetchWish:
@@ -42,8 +42,8 @@ class FetchWish:
         self.key = (topic, number)
         self.offset = offset
         self.max_bytes = max_bytes
-        self.leader_epoch = leader_epoch  # what the client knows; -1: nothing
-        self.last_epoch = last_epoch  # of the last record it has; -1: it does not say
+        self.leader_epoch = leader_epoch  # that the client knows; -1: none
+        self.last_epoch = last_epoch  # of the client's last record; -1: unknown
         self.log_start = log_start  # a follower's
 
 
@@ -56,11 +56,11 @@ class FetchResult:
         self.log_start = -1
         self.records: bytes | FileSlice = b""
         self.aborted: list[AbortedTxn] | None = None
-        self.diverging_epoch = -1  # the client's history is another one: where ours ended with that epoch
+        self.diverging_epoch = -1  # the client's log has diverged: our end of that epoch
         self.diverging_end = -1
         self.preferred_replica = -1
-        self.throttled = False  # counts for leader.replication.throttled.rate
-        # Where the read began, and what could be read from there while it waited.
+        self.throttled = False  # counts against leader.replication.throttled.rate
+        # Where the read began, and how many bytes can be read from there.
         self.segment_base = -1
         self.position = -1
         self.readable = 0

@@ -1,8 +1,9 @@
-"""The replica that a consumer reads from (KIP-392): one in its own rack, if there is one that has what it asks for.
+"""The replica that a consumer reads from (KIP-392): one in its own rack, if that has the requested offset.
 
-The leader decides, by replica.selector.class. It names a follower in the answer, without records, and the consumer goes
-there for a while; a follower that does not have the offset sends it back. Of several in the rack, the one that has most
-is taken. Without a rack, or with none of its own, a consumer stays with the leader.
+The leader decides, by replica.selector.class. It names a follower in the answer, without records, and the consumer
+reads there for a while; a follower that does not have the offset sends the consumer back. Of several followers in the
+rack, the one with the highest offset is taken. A consumer without a rack, or without a follower there, stays with the
+leader.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class RackAwareSelector:
         self._image = image
 
     def select(self, partition: Partition, rack: str, offset: int) -> int:
-        """The broker to read from; -1: this one."""
+        """The broker to read from; -1: the leader."""
         if self._rack_of(partition.node_id) == rack:
             return NOT_ANOTHER
         found, furthest = NOT_ANOTHER, -1

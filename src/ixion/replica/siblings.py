@@ -1,22 +1,22 @@
 """How the sibling of a partition, where its delayed records wait (`delay.journal`), is copied to followers.
 
-The leader writes a note to the sibling first, and then, under the same offset, what it is about to the partition. A
-follower keeps the same order: it fetches both, and appends to its partition only what its sibling *covers*, which is
-what lies below an offset up to which it has every note of the leader. So each replica can lead at any moment: for a
-hole in its partition it has the record, and for records that were delivered the note about them. The high watermark,
-acks=all and the ISR need no rule of their own.
+The leader writes a note to the sibling first, and then, under the same offset, what the note is about to the partition:
+a hole, delivered records or a marker. A follower keeps this order: it fetches both logs, and appends to its partition
+only what its sibling *covers*: everything below an offset up to which it has every note of the leader. So each replica
+can lead at any moment: for a hole in its partition it has the record, and for delivered records the note about them.
+The high watermark, acks=all and the ISR need no rules of their own.
 
     leader      partition 0 to 69, notes at 40 and 60     a fetch of the sibling from 41 on is answered with the note at
                                                        60, "the sibling ends at 61, the partition at 70"
     follower    has the note at 60                     covered: 70
                 got only a part of the notes, up to 50 covered: 51
 
-Where a follower cuts its partition, it cuts its sibling to the same offset at most: notes above are about something
-that did not happen.
+A follower that truncates its partition truncates its sibling to the same offset at most: notes above describe records
+that no longer exist.
 
-The sibling has no topic id of its own in the tree. It is fetched by an id that is made of its topic's. A leader that is
-an Apache Kafka broker answers that it does not know this id, though it knows the topic's: it has no delayed records,
-and its followers copy the partition alone.
+The sibling has no topic id of its own in the tree. It is fetched by an id that is derived from its topic's. An Apache
+Kafka broker as leader knows the topic id but not the derived one. It has no delayed records, so its followers copy the
+partition alone.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ logger = logging.getLogger(__name__)
 
 
 class Copied:
-    """Stands in front of the log of a partition that is followed and has a sibling."""
+    """Takes the appends of a partition that this broker follows and that has a sibling."""
 
     def __init__(self, partition: Partition, sibling: Log) -> None:
         self._partition = partition
         self._sibling = sibling
 
     def append(self, records: Buffer, acks: int, origin: Origin) -> AppendInfo:
-        return self._partition.append(records, acks, origin)  # which says that it is not the leader
+        return self._partition.append(records, acks, origin)  # which raises NOT_LEADER_OR_FOLLOWER
 
     def flush(self, log: Log) -> None:
-        """Put the partition on the disk, and before it what it refers to."""
+        """Flush the sibling, then the partition, which refers to it."""
         if not self._sibling.closed:
             self._sibling.flush()
         log.flush()
@@ -60,7 +60,7 @@ class Copied:
 
 
 def follow_sibling(replicas: ReplicaManager, partition: Partition) -> Partition | None:
-    """The sibling of a partition that this broker follows, if it has one or will get one."""
+    """The sibling of a followed partition, created if its topic delays records."""
     key = (sibling_of(partition.topic), partition.number)
     if not partition.log.config.delays_records and replicas.logs.get(*key) is None:
         return None
@@ -79,11 +79,11 @@ def follow_sibling(replicas: ReplicaManager, partition: Partition) -> Partition 
 
 
 def make_sibling(replicas: ReplicaManager, partition: Partition) -> Log:
-    """The log of the sibling, made in the directory of the partition if there is none."""
+    """The log of the sibling, created in the directory of the partition if it is missing."""
     logs, name = replicas.logs, sibling_of(partition.topic)
     known = logs.get(name, partition.number)
     if known is not None and partition.topic_id and known.topic_id not in (None, partition.topic_id):
-        logs.delete(name, partition.number)  # of a topic of the same name that was deleted while this broker was down
+        logs.delete(name, partition.number)  # left by a topic of the same name, deleted while this broker was down
     where = [each for each in logs.directories if each.path == partition.log.directory.path]
     return logs.create(
         name,
