@@ -1,8 +1,8 @@
-"""Applies what a partition has accepted, in steps that share the turns of the event loop.
+"""Applies the notes of accepted records to the state of a partition, in steps that share the turns of the event loop.
 
-A batch of ordinary size is applied at once. The rest of a large one, or of the commit of a large transaction, waits in
-`State.backlog`, and nothing is delivered meanwhile. If a step fails, because a note cannot be read, it is tried again;
-it changes nothing before it has read what it needs.
+A batch of ordinary size is applied at once. The rest of a large batch, or of the commit of a large transaction, waits
+in `State.backlog`, and nothing is delivered meanwhile. A step that fails, because a note cannot be read, is retried; it
+changes nothing before it has read what it needs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Backlog:
     """Loop thread only."""
 
     def __init__(self, name: str, lane: Lane, timer: Timer, figures: Figures, applied: Callable[[], None]) -> None:
-        """`applied`: called when everything is."""
+        """`applied` is called when the backlog is empty."""
         self._name = name
         self._lane = lane
         self._timer = timer
@@ -37,7 +37,7 @@ class Backlog:
         self._retry: TimerTask | None = None
 
     def advance(self, state: State) -> None:
-        """Something was put in the backlog."""
+        """Apply the backlog, after something was added to it."""
         if self._job is not None or self._retry is not None:
             return
         try:
@@ -59,7 +59,7 @@ class Backlog:
             self._retry = None
 
     def _step(self, state: State) -> bool:
-        """Whether there is more to apply."""
+        """Apply one step. True if there is more."""
         before = (state.cancelled, state.superseded)
         try:
             return state.advance_backlog()
@@ -81,7 +81,7 @@ class Backlog:
             self._applied()
 
     def _failed(self, state: State, error: Exception) -> None:
-        logger.error("what %s has accepted cannot be applied, and is tried again: %s", self._name, error)
+        logger.error("applying accepted delayed records of %s failed, trying again: %s", self._name, error)
         self._retry = self._timer.call_later(RETRY_MS, lambda: self._again(state))
 
     def _again(self, state: State) -> None:

@@ -1,10 +1,10 @@
-"""Records that wait for the same hour, or the same second, twelve bytes each.
+"""Records that are due in the same day, hour or second, twelve bytes each.
 
-A record is known by its offset and by its due time, counted from the start of the bucket. Both stand in packed columns,
-sorted by offset, in chunks of at most `CHUNK`. Most records come in the order of their offsets and are appended at the
-end; one whose transaction was open for a while is put between others. A record that leaves is found by bisection.
+A record is its offset and its due time, counted from the start of the bucket. Both are in packed columns, sorted by
+offset, in chunks of at most `CHUNK`. Most records come in the order of their offsets and are appended; one whose
+transaction was open for a while is inserted between others. A record that leaves is found by bisection.
 
-A bucket that is far away keeps its full chunks on pages (`pages`), and only its last one in memory.
+A bucket of a later hour or day keeps its full chunks on pages (`pages`), and only its last chunk in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHUNK: Final = RECORDS
 
 
 class Chunk:
-    """Columns in memory, or a page and what is needed to find it."""
+    """Columns in memory, or the number of their page."""
 
     __slots__ = ("count", "last", "offsets", "page", "times")
 
@@ -74,7 +74,7 @@ class Bucket:
         self._chunks.insert(slot, Chunk(offsets, times))
 
     def _columns(self, chunk: Chunk) -> tuple[array[int], array[int]]:
-        """In memory, where they may be changed."""
+        """The columns of a chunk, in memory, where they may be changed."""
         offsets, times = chunk.offsets, chunk.times
         if offsets is None or times is None:
             assert self._pages is not None
@@ -94,7 +94,7 @@ class Bucket:
             self._put_away(chunk)
 
     def _put_away(self, chunk: Chunk) -> None:
-        """On a page, if there are any."""
+        """Move the chunk to a page, if there are pages."""
         offsets, times = chunk.offsets, chunk.times
         if self._pages is not None and offsets is not None and times is not None:
             page = self._pages.write(offsets, times)
@@ -121,13 +121,13 @@ class Bucket:
         return True
 
     def take_some(self, most: int) -> list[tuple[int, int]]:
-        """(offset, time) of the first records, which leave the bucket: at most so many, of one chunk."""
+        """Remove the first records, at most `most`, of one chunk; returns (offset, time) of each."""
         chunk = self._chunks[0]
         offsets, times = self._columns(chunk)
         taken = list(zip(offsets[:most], times[:most], strict=True))
         self.count -= len(taken)
         del offsets[:most], times[:most]
-        if offsets:  # in memory from now on: the rest is taken next
+        if offsets:  # keep the rest in memory: it is taken next
             chunk.count = len(offsets)
             self._firsts[0] = offsets[0]
         else:
@@ -139,7 +139,7 @@ class Bucket:
         return self._firsts[0]
 
     def stored(self) -> Iterator[tuple[int, int, bytes]]:
-        """Of each chunk, the number of records, and its page or its columns."""
+        """For each chunk: the number of records, and its page or its columns."""
         for chunk in self._chunks:
             offsets, times = chunk.offsets, chunk.times
             if offsets is None or times is None:
@@ -148,7 +148,7 @@ class Bucket:
                 yield chunk.count, NO_PAGE, offsets.tobytes() + times.tobytes()
 
     def restore(self, offsets: array[int], times: array[int]) -> None:
-        """A chunk as it was `stored`, in their order."""
+        """Add a chunk from `stored`, in that order."""
         self.count += len(offsets)
         if self._chunks:
             self._put_away(self._chunks[-1])

@@ -1,8 +1,8 @@
-"""A record that is delivered: what it looks like, and what is known afterwards.
+"""Builds a delivered record, and applies a delivery to the state.
 
 It has the headers of its producer without those about delivery, and three of the broker: `x-scheduled-for` (the due
-time), `x-schedule-offset` (its handle) and `x-schedule-created` (the time its producer gave it). Its timestamp is the
-due time; with the first one, retention would delete a record that comes a month late at once.
+time), `x-schedule-offset` (its handle) and `x-schedule-created` (the timestamp of its producer). Its timestamp is the
+due time: with the producer's, retention would at once delete a record that is delivered a month later.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ixion.records.schedule_headers import CREATED, FOR, NEXT, OFFSET, TOPIC
 from ixion.records.split import kept_headers
 
 AT_ONCE: Final = 256  # records in a batch that is sent to another topic
-STEP: Final = 16  # records that are delivered in a step, some 200 µs
+STEP: Final = 16  # records delivered per step, some 200 µs
 AT_ONCE_BYTES: Final = 1 << 20
 
 
 def settle(state: State, note: Note, offset: int, next_ms: int, size: int) -> None:
-    """The record of a note was delivered at `offset`; if it recurs, a note of `size` bytes there says so."""
+    """Apply that the record of a note was delivered at `offset`. If it recurs, its new note has `size` bytes."""
     state.bytes -= note.size
     state.forget_id(note)
     if next_ms >= 0:
@@ -29,7 +29,7 @@ def settle(state: State, note: Note, offset: int, next_ms: int, size: int) -> No
 
 
 def add(builder: BatchBuilder, note: Note, next_ms: int, topic: str = "") -> bool:
-    """Add the record of a note to a batch. `topic`: where it waited, if it goes to another one."""
+    """Add the record of a note to a batch. `topic` is where it waited, if it goes to another topic."""
     record = note.record
     headers: list[tuple[str, bytes | None]] = [
         (FOR.decode(), b"%d" % note.due_ms),

@@ -1,12 +1,12 @@
-"""Delivers the records of one partition that are due: appends them to it, in the order of their due times.
+"""Delivers the due records of one partition: appends them to it, in the order of their due times.
 
-There is one task on the timing wheel for a partition, at the time when its next record is due or a bucket must be
-spread. The wheel runs on monotonic time and due times are wall-clock times, so the clock is read again before each
-append: nothing is delivered early. What is due is delivered in steps of at most `STEP` records, which share the
-turns of the event loop with the steps of other partitions; a partition that cannot be written to delays no other.
+Each partition has one timer task, at the time when its next record is due or a bucket must be spread. The timer runs on
+monotonic time and due times are wall-clock times, so the wall clock is read again before each append: no record is
+delivered early. Due records are delivered in steps of at most `STEP`, which share the turns of the event loop with the
+steps of other partitions; a partition that cannot be written to delays no other.
 
-A record can be delivered when its hole is below the high watermark: before that, its producer may still be refused. One
-of a schedule topic is sent to another topic (`sender`); `delivered` says what it looks like.
+A record can be delivered when its hole is below the high watermark: before that, its producer may still be refused. A
+record of a schedule topic is sent to another topic (`sender`). `delivered` builds delivered records.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-RETRY_MS: Final = 1_000  # after an append that failed
-HELD_MS: Final = 10  # until the next look at a record whose hole is not below the high watermark
-FAR_MS: Final = 24 * 3_600_000  # the longest that a task lies on the wheel
+RETRY_MS: Final = 1_000  # after a failed append
+HELD_MS: Final = 10  # until the next check of a record whose hole is not below the high watermark
+FAR_MS: Final = 24 * 3_600_000  # the longest wait of a timer task
 SENDING: Final = -2  # records are under way to another topic
 
 
@@ -55,11 +55,11 @@ class Delivery:
         figures: Figures,
         targets: Callable[[], Targets],
     ) -> None:
-        """`targets`: called for schedule topics only."""
+        """`targets` is called only for schedule topics."""
         self.targets: Final = targets
         self._replicas = replicas
         self._sender: Sender | None = None
-        self._complaint = ""  # the last failure of a send that was logged
+        self._complaint = ""  # the last send failure that was logged
         self._timer = timer
         self._lane = lane
         self._clock_ms = clock_ms
@@ -68,7 +68,7 @@ class Delivery:
         self._task: TimerTask | None = None
         self._wake_ms = 0  # when the task runs
         self._runs = False
-        self._stuck = 0  # recurring records that are due, and whose next time cannot be found
+        self._stuck = 0  # due recurring records whose next time cannot be computed
         self._tokens = 0.0  # records that delivery.delay.release.rate.max allows now
         self._tokens_ms = 0
 
@@ -84,7 +84,7 @@ class Delivery:
             self._sender = None
 
     def look_soon(self) -> None:
-        """Something has changed: what is due next may be another record."""
+        """Check again after a change: another record may be due next."""
         schedule = self._schedule
         if schedule is None or schedule.state is None or self._runs:
             return
@@ -97,11 +97,11 @@ class Delivery:
             self._wake_at(wake_ms)
 
     def look_again(self) -> None:
-        """The clock was set: the task has to run at another time."""
+        """Set the timer task again, after the wall clock was set."""
         self._cancel_task()
         self.look_soon()
 
-    # Inside.
+    # Internals.
 
     def _cancel_task(self) -> None:
         if self._task is not None:
@@ -122,9 +122,9 @@ class Delivery:
             self._lane.run(self._deliver(schedule), self._done, at_once=False)
 
     def _deliver(self, schedule: Schedule) -> Steps[int]:
-        """Deliver all that is due. Returns when to look again, in milliseconds; 0: when the next one is due.
+        """Deliver all due records. Returns when to check again, in milliseconds; 0: when the next one is due.
 
-        SENDING: `_sent` is called, and nothing else is delivered meanwhile.
+        SENDING: nothing else is delivered until `_sent` is called.
         """
         state = schedule.state
         assert state is not None
@@ -147,7 +147,7 @@ class Delivery:
             return
         if error is not None:
             self._figures.failures += 1
-            logger.error("delayed records of %s are tried again: %s", self._schedule.partition.log.name, error)
+            logger.error("delayed records of %s cannot be delivered yet: %s", self._schedule.partition.log.name, error)
             wait_ms = RETRY_MS
         if wait_ms:
             self._wake_at(self._clock_ms() + wait_ms)
@@ -155,7 +155,7 @@ class Delivery:
             self.look_soon()
 
     def _deliver_some(self, schedule: Schedule) -> int:
-        """One append. -1: there may be more; otherwise as `_deliver`."""
+        """Deliver one step. Returns -1 if there may be more; otherwise as `_deliver`."""
         state = schedule.state
         assert state is not None
         partition, log = schedule.partition, schedule.partition.log
@@ -163,7 +163,7 @@ class Delivery:
             return RETRY_MS
         now_ms = self._clock_ms()
         if state.backlog:
-            return HELD_MS  # it may cancel what is due
+            return HELD_MS  # the backlog may cancel records that are due
         allowed = min(self._allowed(log.config.delivery_delay_release_rate_max, now_ms), STEP)
         if allowed == 0:
             return HELD_MS
@@ -191,7 +191,7 @@ class Delivery:
         self._figures.delivered += len(delivered)
         self._tokens = max(self._tokens - len(delivered), 0.0)
 
-    # Of schedule topics.
+    # Schedule topics.
 
     def _send(self, schedule: Schedule) -> int:
         state = schedule.state
@@ -236,9 +236,11 @@ class Delivery:
             return
         if error is not None:
             self._figures.failures += 1
-            if str(error) != self._complaint:  # once, however long the target is away
+            if str(error) != self._complaint:  # log a fault once, however long it lasts
                 self._complaint = str(error)
-                logger.warning("delayed records of %s are tried again: %s", self._schedule.partition.log.name, error)
+                logger.warning(
+                    "delayed records of %s cannot be delivered yet: %s", self._schedule.partition.log.name, error
+                )
             self._wake_at(self._clock_ms() + self._sender.retry_ms)
             return
         self._complaint = ""
@@ -246,7 +248,7 @@ class Delivery:
         if delivered:
             self._wake_at(self._clock_ms())
         else:
-            self._wake_at(self._clock_ms() + HELD_MS)  # what is due is not below the high watermark, or above the rate
+            self._wake_at(self._clock_ms() + HELD_MS)  # due records are above the high watermark or over the rate
 
     def _lost(self, schedule: Schedule, ready: list[Due], notes: dict[int, Note]) -> set[int]:
         lost = {offset for _, offset in ready if offset not in notes}
@@ -255,12 +257,12 @@ class Delivery:
             logger.error("%d delayed records of %s cannot be found in its sibling", len(lost), name)
         return lost
 
-    # Of all others.
+    # Other topics.
 
     def _append(
         self, schedule: Schedule, due: list[Due], ready: list[Due], notes: dict[int, Note]
     ) -> tuple[list[Due], list[Note]]:
-        """What was not delivered, and the notes of what was."""
+        """Returns the records that were not delivered, and the notes of those that were."""
         partition, log = schedule.partition, schedule.partition.log
         most = min(AT_ONCE_BYTES, log.config.max_message_bytes, log.config.segment_bytes)
         builder = BatchBuilder(max_bytes=most, producer_id=DELIVERER, leader_epoch=partition.leader_epoch)
@@ -275,7 +277,7 @@ class Delivery:
                 continue
             try:
                 next_ms = note.next_due(now_ms)
-            except Exception as error:  # cronsim is not installed here, or a time zone is missing
+            except Exception as error:  # cronsim is not installed, or a time zone is missing
                 fault = error
                 self._stuck += 1
                 continue
@@ -299,7 +301,7 @@ class Delivery:
             assert state is not None
             for place, (note, next_ms) in enumerate(zip(delivered, again_ms, strict=True)):
                 settle(state, note, first + place, next_ms, sizes.get(first + place, 0))
-        elif fault is not None and self._stuck <= stuck:  # otherwise there may be others behind them
+        elif fault is not None and self._stuck <= stuck:  # otherwise others may be deliverable behind them
             raise fault
         return [each for each in due if each[1] not in gone], delivered
 

@@ -9,7 +9,7 @@ BOUNDS_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 30
 
 
 class Figures:
-    """Of all partitions together."""
+    """Counters over all partitions."""
 
     def __init__(self) -> None:
         self.accepted = 0
@@ -18,11 +18,11 @@ class Figures:
         self.superseded = 0
         self.aborted = 0
         self.rejected = 0
-        self.dropped = 0  # they waited in a topic that was deleted
-        self.orphaned = 0  # notes that were cut off: what they were about was not written
+        self.dropped = 0  # records that waited in a deleted topic
+        self.orphaned = 0  # notes that were truncated, because the partition lacks what they are about
         self.longest_step_ns = 0  # of a delivery
         self.clock_jumps = 0
-        self.failures = 0  # deliveries that must be tried again
+        self.failures = 0  # failed deliveries, which are retried
         self.lateness = [0] * (len(BOUNDS_MS) + 1)  # records by how late they were delivered
         self.lateness_sum_ms = 0
 

@@ -1,6 +1,6 @@
 """The newest waiting record of each schedule id, 24 to 48 bytes an id: a hash table in two packed columns.
 
-An id is known by a hash of 64 bits that no client can foresee: it is keyed. Two ids may share a hash: the caller
+An id is stored as a keyed hash of 64 bits, which no client can predict. Two ids may share a hash, so the caller
 compares the id that is stored with the record.
 """
 
@@ -55,7 +55,7 @@ class ScheduleIds:
         shard.put(hashed, offset)
 
     def remove(self, schedule_id: bytes, offset: int) -> None:
-        """Forget the id if its newest record is that one."""
+        """Forget the id if its newest record is the one at `offset`."""
         hashed = self._hash(schedule_id)
         shard = self._shards.get((hashed >> 40) & LAST_SHARD)
         if shard is not None:
@@ -63,7 +63,7 @@ class ScheduleIds:
 
 
 class IdShard:
-    """A part of the ids, so that making room for more takes a few milliseconds at most."""
+    """A part of the ids: growing one shard takes a few milliseconds at most."""
 
     __slots__ = ("_hashes", "_mask", "_offsets", "count", "used")
 

@@ -1,18 +1,17 @@
 """The sibling of a partition: an ordinary log with its notes, under the offsets of the partition.
 
-**One rule makes a crash harmless: a note is written first, and then, under the same offset, what it is about.** Where
-the partition ends before the sibling, the last notes are about something that did not happen, and are cut off
-(`align`).
+**One rule makes a crash harmless: a note is written first, and then, under the same offset, what it is about.** If the
+partition ends before the sibling, the partition lacks what the last notes are about, and they are truncated (`align`).
 
     the process is killed                       the next start finds
-    before the note of a record                 nothing; its producer tries again
-    after it, before the hole in the partition  the partition ends before the note: cut off; its producer tries again
+    before the note of a record                 nothing; its producer retries
+    after it, before the hole in the partition  the partition ends before the note: truncated; its producer retries
     after the hole                              the record waits
-    after the note that records were delivered  the partition ends before the note: cut off; they wait again
+    after the note that records were delivered  the partition ends before the note: truncated; they wait again
     after the records                           they were delivered
 
-If the power fails, the end of either log may be lost. Where the sibling ends first, the partition is read from there
-on: it tells which records were delivered and which transactions ended (`loading`).
+If the power fails, the end of either log may be lost. If the sibling ends first, the partition is read from there on,
+to find records that were delivered and transactions that ended (`loading`).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batch import BatchView
 from ixion.records.batches import iter_complete_batches
 
-NEAR: Final = 16 << 10  # bytes read to find one note; the notes after it are often wanted next
+NEAR: Final = 16 << 10  # bytes read to find one note; the following notes are often wanted next
 PIECE: Final = 1 << 20
 
 
@@ -41,7 +40,7 @@ class Journal:
         self._closed = False
 
     def close(self) -> None:
-        """Write no more: another broker leads the partition, and a fetcher writes to the sibling from now on."""
+        """Write no more: another broker leads the partition, and a fetcher writes to the sibling."""
         with self._writing:
             self._closed = True
 
@@ -55,11 +54,11 @@ class Journal:
             self._rolled()
 
     def note_seen(self, offset: int, leader_epoch: int) -> None:
-        """All that happened in the partition up to `offset` is noted: a start need not look for more."""
+        """Write that everything in the partition up to `offset` is noted, so that a start need not search it."""
         self.write(write_note(Kind.SEEN, offset, leader_epoch))
 
     def align(self, end_offset: int) -> bool:
-        """Cut off the notes about what is not in the partition. True if there were any; blocks then."""
+        """Truncate notes about what the partition does not have. True if there were any; blocks then."""
         with self._writing:
             if self.log.end_offset <= end_offset or self._closed:
                 return False
@@ -78,7 +77,7 @@ class Journal:
         return None
 
     def find_all(self, offsets: list[int]) -> Iterator[Note]:
-        """The notes at these offsets, which rise. Neighbours are read together."""
+        """The notes at these ascending offsets. Neighbours are read together."""
         log = self.log
         views: Iterator[BatchView] = iter(())
         view: BatchView | None = None
@@ -94,7 +93,7 @@ class Journal:
                 yield read_note(view)
 
     def forget_below(self, offset: int) -> None:
-        """No note below `offset` is needed any more: delete whole segments of such notes."""
+        """Delete whole segments of notes below `offset`, which are no longer needed."""
         if self.log.log_start < offset <= self.log.high_watermark:
             try:
                 self.log.raise_log_start(offset)

@@ -1,6 +1,6 @@
-"""What waits in a partition, read from the notes of its sibling, for `ixion schedule list`.
+"""Lists the waiting records of a partition from the notes of its sibling, for `ixion schedule list`.
 
-The same rules as in `state`, with the records at hand and without limits on memory.
+It follows the same rules as `state`, but keeps the records and has no limits on memory.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Listing:
             self.waiting.pop(self._ids.get(cancel, -1), None)
 
     def rows(self) -> list[Waiting]:
-        """In the order in which they will be delivered; those of open transactions included."""
+        """The waiting records in the order of their delivery, with those of open transactions."""
         held = [found for each in self._open.values() for kind, found, _ in each if kind in WAITING]
         return sorted([*self.waiting.values(), *held], key=lambda row: (row.due_ms, row.offset))
 

@@ -1,9 +1,9 @@
-"""Brings back what is known of the delayed records of a partition, at a start or when it gets a new leader.
+"""Loads the delayed records of a partition, at a start or when this broker becomes its leader.
 
-1. Notes about what is not in the partition are cut off.
+1. Notes about what the partition does not have are truncated.
 2. The notes are applied, from the end of the newest snapshot on (`snapshot`) or from the first.
-3. The partition is read from the last note on, by its batch headers. Only if the power failed can there be more to
-   find: records that were delivered, markers of transactions. Their notes are written anew.
+3. The partition is read from the last note on, by its batch headers. It has more than the notes only if the power
+   failed: records that were delivered, markers of transactions. Their notes are written again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def load(journal: Journal, partition: Log) -> State:
-    """Blocks; for a worker thread. Neither log may be appended to meanwhile."""
+    """Blocks; for a worker thread. The caller must not append to either log meanwhile."""
     journal.align(partition.end_offset)
     state, start = snapshot.read(journal) or (State(journal), 0)
     state.snapshot_end = start
@@ -34,19 +34,19 @@ def load(journal: Journal, partition: Log) -> State:
     for view in batches(partition, max(journal.log.end_offset, partition.log_start), PIECE):
         found += _find_lost(state, view)
     if found:
-        logger.warning("%s: %d notes were lost and are written anew", journal.log.name, found)
+        logger.warning("%s: %d notes were lost and are written again", journal.log.name, found)
     return state
 
 
 def _find_lost(state: State, view: BatchView) -> int:
-    """Write the note again that should be there for a batch; 1 if there should be one."""
+    """Write the missing note of a batch again. Returns 1 if the batch needs one, else 0."""
     offset, epoch = int(view.base_offset), int(view.leader_epoch)
     if view.producer_id == DELIVERER and view.count:
         delivered: list[Note | None] = []
         again_ms: list[int] = []
         for record in view.records():
             facts = dict(record.headers)
-            # None: the note was let go, so the record does not wait.
+            # None: the note was deleted, so the record does not wait.
             delivered.append(state.journal.find(int(facts.get(OFFSET.decode()) or -1)))
             again_ms.append(int(facts.get(NEXT.decode()) or -1))
         written, _ = write_outcome(offset, epoch, delivered, again_ms)

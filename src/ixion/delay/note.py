@@ -1,4 +1,4 @@
-"""What stands in the sibling of a partition: a note for everything that happens to its delayed records.
+"""The records of a sibling: a note for everything that happens to the delayed records of its partition.
 
 A note is a record batch of its own, so that one can be read without its neighbours. Its first header is
 `x-schedule-note` (a kind, a due time and a producer id, 17 bytes):
@@ -11,10 +11,10 @@ A note is a record batch of its own, so that one can be read without its neighbo
 | COMMITS, ABORTS | nothing | the transaction of that producer ended |
 | RECURS | the record as its producer sent it | as WAITS; or it was delivered and waits again |
 | SENDS | offset, due time and size of each record | they are sent to another topic (`target`) |
-| SEEN | nothing | nothing was delivered up to here: a start need not look for that |
+| SEEN | nothing | everything up to here is noted: a start need not search it |
 
-The offset of a note is the offset of what it is about in the partition: of the hole that the record left, of the first
-record that was delivered, of the marker.
+The offset of a note is that of what it is about in the partition: of the hole of a delayed record, of the first
+delivered record, of the marker.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Sending(NamedTuple):
     topic: str
     producer_id: int
     sequence: int  # of the first one
-    target_end: int  # that topic had all that was delivered before below this offset
+    target_end: int  # end offset of that topic after the delivery before
     facts: tuple[Fact, ...]
 
 
@@ -80,7 +80,7 @@ class Note:
         self.size: Final = size
 
     def header(self, name: bytes) -> bytes:
-        """Of the record as it was sent; empty if it has none of that name."""
+        """A header of the record as it was sent; empty if there is none of that name."""
         for each, value in self.record.headers:
             if each.lower().encode() == name:
                 return value or b""
@@ -98,7 +98,7 @@ class Note:
         return offset, due_ms, size
 
     def next_due(self, now_ms: int) -> int:
-        """When a record that recurs is due again; -1 if it does not, or never."""
+        """When a recurring record is due again; -1 if it does not recur, or never again."""
         if self.kind != Kind.RECURS:
             return -1
         every, until = self.header(EVERY), self.header(UNTIL)
@@ -108,7 +108,7 @@ class Note:
 
     @property
     def sending(self) -> Sending:
-        """Of a note of kind SENDS."""
+        """The content of a note of kind SENDS."""
         key, value = self.record.key or b"", self.record.value or b""
         (sequence,) = SEQUENCE.unpack_from(key)
         facts = tuple([(offset, due_ms, size) for offset, due_ms, size in DELIVERED.iter_unpack(value)])
@@ -116,7 +116,7 @@ class Note:
 
     @property
     def fact(self) -> Fact:
-        """As a note about deliveries has it."""
+        """Offset, due time and size, as notes about deliveries have them."""
         return self.offset, self.due_ms, -self.size if self.schedule_id else self.size
 
     @property
@@ -131,7 +131,7 @@ class Note:
 def write_note(
     kind: Kind, offset: int, leader_epoch: int, *, due_ms: int = -1, producer_id: int = -1, record: Record | None = None
 ) -> bytes:
-    """A note about a record that was accepted, or about a marker."""
+    """Encode a note about an accepted record, or about a marker."""
     builder = BatchBuilder(base_offset=offset, leader_epoch=leader_epoch)
     facts: list[tuple[str, bytes | None]] = [(HEADER, FACTS.pack(kind, due_ms, producer_id))]
     if record is None:
@@ -152,9 +152,9 @@ def write_sends(offset: int, leader_epoch: int, sending: Sending) -> bytes:
 
 
 def write_delivered(offset: int, leader_epoch: int, delivered: Sequence[Fact], target_end: int = -1) -> bytes:
-    """The note covers the offsets under which they were delivered.
+    """Encode a note that covers the offsets under which the records were delivered.
 
-    `target_end`: if they were delivered to another topic, where that ended then.
+    `target_end` is the end offset of the target, if they were delivered to another topic.
     """
     builder = BatchBuilder(base_offset=offset, leader_epoch=leader_epoch)
     facts: list[tuple[str, bytes | None]] = [(HEADER, FACTS.pack(Kind.DELIVERED, target_end, NO_PRODUCER))]
@@ -164,7 +164,7 @@ def write_delivered(offset: int, leader_epoch: int, delivered: Sequence[Fact], t
 
 
 def write_again(offset: int, leader_epoch: int, note: Note, due_ms: int) -> bytes:
-    """The record of `note` was delivered at `offset`, and is due again."""
+    """Encode that the record of `note` was delivered at `offset`, and is due again."""
     builder = BatchBuilder(base_offset=offset, leader_epoch=leader_epoch)
     first: list[tuple[str, bytes | None]] = [
         (HEADER, FACTS.pack(Kind.RECURS, due_ms, NO_PRODUCER)),
@@ -179,10 +179,11 @@ def write_again(offset: int, leader_epoch: int, note: Note, due_ms: int) -> byte
 def write_outcome(
     offset: int, leader_epoch: int, notes: Sequence[Note | None], again_ms: list[int]
 ) -> tuple[bytes, dict[int, int]]:
-    """The notes about records that were delivered from `offset` on; those with a time in `again_ms` are due again.
+    """Encode the notes about records that were delivered from `offset` on; those with a time in `again_ms` are due
+    again.
 
-    None stands for a record about which nothing need be noted.
-    Also the size of each note about the latter, by its offset.
+    None stands for a record that needs no note. Also returns the size of each note of a recurring record, by its
+    offset.
     """
     made: list[bytes] = []
     sizes: dict[int, int] = {}

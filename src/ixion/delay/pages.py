@@ -1,7 +1,7 @@
-"""Chunks of buckets that are far away, on the disk: what waits for days takes a tenth of a byte of memory a record.
+"""Chunks of far buckets, on the disk: a record that waits for days takes a tenth of a byte of memory.
 
-The file is scratch space. It has no name, so it is gone with the process; a start makes another from the notes. A page
-is written once and not changed until it is freed, so a snapshot on a worker thread can read it meanwhile.
+The file is scratch space. It has no name, so it ends with the process; a start makes another from the notes. A page
+does not change between its write and `free`, so a snapshot on a worker thread can read it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_PAGE: Final = -1
 
 
 class Pages:
-    """To be used on one thread, apart from `read`."""
+    """Use it on one thread, except `read`."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -35,7 +35,7 @@ class Pages:
         self._frozen: list[int] | None = None  # freed while a snapshot may still read them
 
     def write(self, offsets: array[int], times: array[int]) -> int:
-        """The page that they are on now; -1 if they must stay in memory."""
+        """Returns the number of the page; -1 if the columns must stay in memory."""
         if self._failed or len(offsets) > RECORDS:
             return NO_PAGE
         page = self._free.pop() if self._free else self._count
@@ -67,7 +67,7 @@ class Pages:
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"pages in {self._folder}: {error}") from error
         if len(data) != size:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"pages in {self._folder} are cut short")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"pages in {self._folder} are truncated")
         return data
 
     def free(self, page: int) -> None:
@@ -99,7 +99,7 @@ class Scratch:
 
 
 def nameless_file(folder: str) -> Scratch:
-    """A loading log deletes files that end so, in case we are killed before the name is gone."""
+    """Has a suffix that a loading log deletes, in case we are killed before the name is removed."""
     fd, path = tempfile.mkstemp(suffix=".tmp", dir=folder)
     os.unlink(path)
     return Scratch(fd)

@@ -1,14 +1,13 @@
-"""The records of one partition that wait, by due time: a wheel of packed buckets.
+"""The waiting records of one partition by due time: a wheel of packed buckets.
 
     days      due on a later day                  one bucket for each day
     hours     due today, in a later hour          one bucket for each hour
-    seconds   due in the hour that is near        one bucket for each second
-    times     due in the second that is near      a list of offsets for each millisecond
+    seconds   due in the next hour                one bucket for each second
+    times     due in the next second              a list of offsets for each millisecond
 
-As on a timing wheel, what is far away lies in a coarse bucket and moves to a finer one when its time comes near; a step
-moves `STEP` records. Records of one millisecond leave in the order of their offsets. A record takes 12 bytes
-while it is more than a second away (`bucket`), and those of a later hour are on the disk but for the last thousand of
-a bucket (`pages`).
+As on a timing wheel, a far record is in a coarse bucket and moves to a finer one as its time comes near; a step moves
+`STEP` records. Records of one millisecond leave in the order of their offsets. A record takes 12 bytes while it is more
+than a second away (`bucket`). Records of a later hour are on the disk, except the last thousand of a bucket (`pages`).
 
     now 10:59:59.950, due 11:00:00.120        its hour has been spread over seconds ahead of time (AHEAD_HOUR_MS)
     now 10:59:59.990                          its second is spread over milliseconds (AHEAD_SECOND_MS)
@@ -31,7 +30,7 @@ AHEAD_DAY_MS: Final = 600_000
 AHEAD_HOUR_MS: Final = 60_000
 AHEAD_SECOND_MS: Final = 100
 STEP: Final = 128  # records moved in a step, some 100 µs
-ENOUGH: Final = 10_000  # records at hand: no further bucket is spread before they are delivered
+ENOUGH: Final = 10_000  # records in `times`: while there are so many, no further bucket is spread
 
 Due = tuple[int, int]  # due time, offset
 
@@ -47,14 +46,14 @@ class Level:
         self.pages: Final = pages
         self.buckets: dict[int, Bucket] = {}
         self.heap: list[int] = []
-        self.until_ms = 0  # what is due before this goes to a finer level
+        self.until_ms = 0  # a record that is due before this goes to a finer level
 
     def add(self, due_ms: int, offset: int) -> None:
         number = due_ms // self.width
         self.bucket(number).add(offset, due_ms - number * self.width)
 
     def bucket(self, number: int) -> Bucket:
-        """Made if there is none."""
+        """The bucket of this number, created if it is missing."""
         bucket = self.buckets.get(number)
         if bucket is None:
             bucket = self.buckets[number] = Bucket(self.pages)
@@ -66,7 +65,7 @@ class Level:
         return bucket is not None and bucket.remove(offset)
 
     def first(self) -> int:
-        """The number of the first bucket with anything in it; -1 if there is none."""
+        """The number of the first bucket that is not empty; -1 if there is none."""
         while self.heap:
             number = self.heap[0]
             if self.buckets[number].count:
@@ -81,7 +80,7 @@ class Level:
         return -1 if number < 0 else max(number * self.width - self.ahead_ms, 0)
 
     def is_past(self, now_ms: int) -> bool:
-        """Whether all that is in the first bucket is due."""
+        """Whether all records of the first bucket are due."""
         number = self.first()
         return number >= 0 and (number + 1) * self.width <= now_ms
 
@@ -93,7 +92,7 @@ class Level:
 
 class Pending:
     def __init__(self, pages: Pages | None = None) -> None:
-        """`pages`: for what is due in a later hour."""
+        """`pages` are for records of a later hour."""
         self.count = 0
         self.pages: Final = pages
         self.levels: Final = (
@@ -125,7 +124,7 @@ class Pending:
             insort(offsets, offset)
 
     def remove(self, due_ms: int, offset: int) -> bool:
-        """False if it does not wait here."""
+        """False if the record does not wait here."""
         removed = self._remove_at_hand(due_ms, offset) or any(level.remove(due_ms, offset) for level in self.levels)
         self.count -= removed
         return removed
@@ -144,10 +143,10 @@ class Pending:
         return True
 
     def spread(self, now_ms: int) -> bool:
-        """Move some records that come near to a finer bucket. False if there is nothing to move now."""
+        """Move some near records to a finer bucket. False if there is nothing to move now."""
         if self._at_hand >= ENOUGH:
             return False
-        # What is due first is spread first, also when all of it is overdue.
+        # Spread the earliest bucket first, even if all of them are overdue.
         near = [level for level in self.levels if 0 <= level.starts_ms() <= now_ms]
         if not near:
             return False
@@ -181,7 +180,7 @@ class Pending:
         return found
 
     def wake_ms(self) -> int:
-        """When there is something to do next; -1 if nothing waits."""
+        """When the next record is due or the next bucket must be spread; -1 if nothing waits."""
         first = self._first_time()
         if self._at_hand >= ENOUGH:
             return first
@@ -189,7 +188,7 @@ class Pending:
         return min((time for time in times if time >= 0), default=-1)
 
     def overdue_ms(self, now_ms: int) -> int:
-        """How long the first record is overdue; 0 if none is. Exact for what is at hand, else by the bucket."""
+        """How long the first record is overdue; 0 if none is. Exact for records in `times`, else by the bucket."""
         starts = [level.first() * level.width for level in self.levels if level.is_past(now_ms)]
         first = self._first_time()
         return max(0, now_ms - min([*starts, first] if first >= 0 else starts, default=now_ms))
@@ -203,9 +202,9 @@ class Pending:
 
     @property
     def near(self) -> int:
-        """How many are in memory, because they are due within the hour."""
+        """How many records are in memory, because they are due within the hour."""
         return self._at_hand + sum(bucket.count for bucket in self.levels[-1].buckets.values())
 
     def at_hand(self) -> list[Due]:
-        """What is in no bucket any more."""
+        """The records that are in no bucket any more."""
         return [(due_ms, offset) for due_ms, offsets in self._times.items() for offset in offsets]

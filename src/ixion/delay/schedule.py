@@ -1,14 +1,14 @@
 """The delayed records of one partition: how they are accepted.
 
-A producer sends a record with a header that asks for a later delivery (`records.schedule_headers`). The record goes to
-the sibling of the partition (`journal`), where it waits; in the partition it leaves a hole, as compaction does. So its
-producer gets an ordinary offset, which is the handle to cancel it by, and idempotence and transactions work as for any
-other record. When it is due, it is appended to the partition like a new record (`delivery`).
+A producer sends a record with a header that asks for a later delivery (`records.schedule_headers`). The record waits in
+the sibling of the partition (`journal`). In the partition it leaves a hole, as compaction does. So its producer gets an
+ordinary offset, which is the handle to cancel it by, and idempotence and transactions work as for any other record.
+When the record is due, it is appended to the partition like a new one (`delivery`).
 
     produced    A now, B in 5 min, C now           partition   A _ C              sibling   B (due 12:05)
     12:05       D now                              partition   A _ C D B'
 
-A transaction that ends is noted in the sibling if it has delayed records: they wait from its commit on.
+If a transaction with delayed records ends, that is noted in the sibling: they wait from its commit on.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from ixion.replica.partition import Partition
 
 logger = logging.getLogger(__name__)
 
-# Delayed records in a batch. As many as librdkafka puts into one, some 50 ms of work.
+# Delayed records in a batch: as many as librdkafka puts into one, some 50 ms of work.
 MOST_IN_BATCH: Final = 10_000
-LONGEST_BACKLOG: Final = 100_000  # notes that wait to be applied; a producer has to wait then
+LONGEST_BACKLOG: Final = 100_000  # notes to apply, at which producers must retry
 
-# Bytes of a note and of the headers on delivery beside the record itself: what a record must leave free in a segment.
+# Bytes of a note and of the delivery headers around a record, which must fit into a segment with it.
 MARGIN: Final = 512
 
 Accepted = tuple[Kind, int, int, bytes, int, int]  # as `State.accept` takes it
 
 
 class Schedule:
-    """Loop thread only, apart from `flush`. Until the notes were read `state` is None, and nothing is appended."""
+    """Loop thread only, except `flush`. Until the notes are loaded `state` is None, and appends are refused."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Schedule:
         shown: Partition,
         backlog: Backlog,
     ) -> None:
-        """`shown`: the sibling as followers and clients see it."""
+        """`shown` is the sibling as followers and clients see it."""
         self.partition: Final = partition
         self.journal: Final = journal
         self.state: State | None = None
@@ -68,19 +68,19 @@ class Schedule:
         self._figures = figures
         self.backlog: Final = backlog
         self.captured: Captured | None = None  # a snapshot that is being written
-        self._kept_out: set[int] = set()  # followers that were logged
-        self._taken: list[Accepted] = []  # by the append that is under way
+        self._kept_out: set[int] = set()  # followers that were logged as not copying delayed records
+        self._taken: list[Accepted] = []  # delayed records of the running append
 
     # Appending.
 
     def append(self, records: Buffer, acks: int, origin: Origin) -> AppendInfo:
-        """What `Partition.append` is for partitions without delayed records."""
+        """As `Partition.append`, for a partition with delayed records."""
         partition = self.partition
         partition.check_leads(acks)
         state = self.state
         if state is None:
             raise KafkaError(
-                ErrorCode.LEADER_NOT_AVAILABLE, f"the delayed records of {partition.log.name} are being read"
+                ErrorCode.LEADER_NOT_AVAILABLE, f"the delayed records of {partition.log.name} are being loaded"
             )
         self.journal.align(partition.log.end_offset)
         if origin == Origin.CLIENT and partition.log.config.delays_records:
@@ -92,8 +92,8 @@ class Schedule:
         return partition.append(records, acks, origin)
 
     def _busy(self, state: State) -> KafkaError:
-        """Clients try again."""
-        reason = f"{self.partition.log.name} has {len(state.backlog)} delayed records to count first"
+        """A retriable error: the backlog must be applied first."""
+        reason = f"{self.partition.log.name} has {len(state.backlog)} delayed records to apply first"
         return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, reason)
 
     def _append_client(self, state: State, records: Buffer) -> AppendInfo:
@@ -118,7 +118,7 @@ class Schedule:
             self.backlog.advance(state)
 
     def take(self, checked: Validated, first_offset: int, rules: TopicRules) -> bytes:
-        """Called by the log, which holds its lock, when it knows the offsets of the batch."""
+        """Called by the log, under its lock, when it knows the offsets of the batch."""
         state = self.state
         assert state is not None
         batch = checked.batch
@@ -166,7 +166,7 @@ class Schedule:
                 limit = config.delivery_delay_pending_bytes_max
                 reason = f"{state.size} bytes wait, delivery.delay.pending.bytes.max is {limit}"
             if reason and state.backlog:
-                raise self._busy(state)  # some of what seems to wait is replaced or cancelled
+                raise self._busy(state)  # the backlog may replace or cancel some of the waiting records
             if reason:
                 refused.append(RecordError(batch_index=int(wish.index), message=reason))
                 if len(refused) == MAX_RECORD_ERRORS:
@@ -185,9 +185,10 @@ class Schedule:
         return left
 
     def _check_copies(self) -> None:
-        """Each in-sync replica must copy delayed records: as a leader it would have a hole, but not the record.
+        """Every in-sync replica must copy delayed records: otherwise, as a leader, it would have the hole but not the
+        record.
 
-        A follower of our kind fetches the sibling with its first request; for the moment until then clients try again.
+        An ixion follower fetches the sibling with its first request; until then clients retry.
         """
         partition = self.partition
         without = [number for number in partition.isr if number != partition.node_id and not self.copies(number)]
@@ -241,7 +242,7 @@ class Schedule:
         return info
 
     def flush(self, log: Log) -> None:
-        """Put the partition on the disk, and before it what it refers to. Blocks; for a worker thread."""
+        """Flush the sibling, then the partition, which refers to it. Blocks; for a worker thread."""
         if not self.journal.log.closed:
             self.journal.log.flush()
         log.flush()

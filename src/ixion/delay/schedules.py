@@ -1,8 +1,8 @@
 """The delayed records of every partition that this broker leads.
 
-A partition has a schedule if its topic has delivery.delay.mode=record, or had it once: what waits in its sibling is
-delivered in every mode. The notes of the sibling are read on a worker thread when the broker begins to lead the
-partition; until then, appends to it are refused with an error that clients retry.
+A partition has a schedule if its topic has delivery.delay.mode=record, or once had it: records that wait in its sibling
+are delivered in every mode. The notes of the sibling are loaded on a worker thread when the broker begins to lead the
+partition. Until then appends to it are refused with a retriable error.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ logger = logging.getLogger(__name__)
 
 RETRY_MS: Final = 1_000  # after a sibling could not be opened or read
 CLOCK_CHECK_MS: Final = 1_000
-JUMP_MS: Final = 500  # the wall clock and the wheel drifted apart by more than that since the last check
-UPKEEP_CHECKS: Final = 30  # looks at the clock between two looks at the siblings
-SNAPSHOT_NOTES: Final = 50_000  # offsets after the last snapshot, until another is made
-LAST_SNAPSHOT: Final = 1_000  # records that wait when the broker stops
-UNSEEN: Final = 10_000  # offsets after the last note, which a start would have to look through
+JUMP_MS: Final = 500  # a larger drift between the wall clock and the timer since the last check counts as a jump
+UPKEEP_CHECKS: Final = 30  # clock checks between two checks of the siblings
+SNAPSHOT_NOTES: Final = 50_000  # offsets after the last snapshot at which another is made
+LAST_SNAPSHOT: Final = 1_000  # waiting records from which on a stop writes a snapshot
+UNSEEN: Final = 10_000  # offsets after the last note at which a SEEN note is written: a start searches them
 
 
 class NotReady:
-    """Refuses every append: to a partition whose sibling cannot be opened, or of a client to a sibling."""
+    """Refuses every append: to a partition whose sibling cannot be opened, or from a client to a sibling."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -65,7 +65,7 @@ class NotReady:
 
 
 class Schedules:
-    """Loop thread only. `monotonic_ms` is the clock that the wheel runs by."""
+    """Loop thread only. `monotonic_ms` is the clock of the timer."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Schedules:
         monotonic_ms: Callable[[], int],
         targets: Callable[[], Targets],
     ) -> None:
-        """`targets`: called if there is a schedule topic."""
+        """`targets` is called if there is a schedule topic."""
         self.figures = Figures()
         self._replicas = replicas
         self._logs = logs
@@ -93,7 +93,7 @@ class Schedules:
         self._lane = Lane(pace.begin, fair=True, turn_ns=SLICE_NS, between=pace.pause)
         self._backlogs = Lane(loop.call_soon, fair=True, turn_ns=SLICE_NS)  # its producers wait: no pauses
         self._schedules: dict[TopicPartition, Schedule] = {}
-        self._left: dict[TopicPartition, int] = {}  # records that waited when this broker stopped leading a partition
+        self._left: dict[TopicPartition, int] = {}  # how many records waited when this broker resigned
         self._skew_ms = 0
         self._checks = 0
         self._clock_task: TimerTask | None = None
@@ -123,7 +123,7 @@ class Schedules:
             self.follow(partition)
 
     def follow(self, partition: Partition) -> None:
-        """The partition is led here from now on, or its settings may have changed."""
+        """Call this when this broker begins to lead the partition, and when its settings change."""
         if not partition.leads:
             self._forget(partition.key)
             return
@@ -139,11 +139,11 @@ class Schedules:
             self._open(partition)
 
     def _show_again(self, schedule: Schedule) -> None:
-        """This broker leads in a new epoch."""
+        """This broker leads the partition in a new epoch."""
         try:
             self._show(schedule)
         except KafkaError as error:
-            logger.error("reading the delayed records of %s again: %s", schedule.partition.log.name, error)
+            logger.error("loading the delayed records of %s again: %s", schedule.partition.log.name, error)
             self._forget(schedule.partition.key)
             self._open(schedule.partition)
 
@@ -156,7 +156,7 @@ class Schedules:
             partition.schedule = NotReady(f"{sibling}-{partition.number} cannot be opened: {error}")
             self._timer.call_later(RETRY_MS, partial(self._open_again, partition))
             return
-        from ixion.delay.backlog import Backlog  # a start without delayed records does without the rest
+        from ixion.delay.backlog import Backlog  # imported only if there are delayed records
         from ixion.delay.delivery import Delivery
         from ixion.delay.journal import Journal
         from ixion.delay.schedule import Schedule
@@ -175,7 +175,7 @@ class Schedules:
         self._watch_clock()
 
     def _align(self, schedule: Schedule) -> None:
-        """Cut off the notes about what is not in the partition; again and again if that fails."""
+        """Truncate notes about what the partition does not have; retry until it succeeds."""
         if self._is_current(schedule):
             end = schedule.partition.log.end_offset
             work = self._loop.run_in_executor(self._workers, schedule.journal.align, end)
@@ -218,7 +218,7 @@ class Schedules:
             self._open(partition)
 
     def _load(self, schedule: Schedule) -> None:
-        """Read the notes; again and again if that fails."""
+        """Load the notes; retry until it succeeds."""
         from ixion.delay.loading import load
 
         if self._is_current(schedule):
@@ -230,7 +230,7 @@ class Schedules:
             return
         error = done.exception()
         if error is not None:
-            logger.error("the delayed records of %s cannot be read: %s", schedule.partition.log.name, error)
+            logger.error("the delayed records of %s cannot be loaded: %s", schedule.partition.log.name, error)
             self._timer.call_later(RETRY_MS, partial(self._load, schedule))
             return
         schedule.state = done.result()
@@ -251,7 +251,7 @@ class Schedules:
                 self._left[key] = schedule.state.count
 
     def topics_deleted(self, topics: Collection[str]) -> None:
-        """What waited in them was dropped with them, whether or not their replicas have been stopped already."""
+        """Count the waiting records that were dropped with these topics, whether or not their replicas have stopped."""
         for key in [key for key in self._schedules if key[0] in topics]:
             self._forget(key)
         for key in [key for key in self._left if key[0] in topics]:
@@ -267,7 +267,7 @@ class Schedules:
         if not self._stopped:
             self._loop.run_in_executor(self._workers, flush)
 
-    # The clock, and clearing up.
+    # The clock, and maintenance.
 
     def _watch_clock(self) -> None:
         if self._clock_task is None and not self._stopped:
@@ -281,7 +281,7 @@ class Schedules:
         moved_ms = self._clock_ms() - self._monotonic_ms() - self._skew_ms
         if abs(moved_ms) > JUMP_MS:
             self.figures.clock_jumps += 1
-            logger.warning("the wall clock jumped by %d ms; delayed records follow it", moved_ms)
+            logger.warning("the wall clock jumped by %d ms; due times are checked again", moved_ms)
             for schedule in self:
                 schedule.delivery.look_again()
         self._checks += 1
@@ -297,10 +297,10 @@ class Schedules:
 
     def _upkeep_done(self, _: None, error: Exception | None) -> None:
         if error is not None:
-            logger.error("looking after delayed records: %s", error)
+            logger.error("maintenance of delayed records failed: %s", error)
 
     def _look_after(self, schedule: Schedule, unseen: int) -> None:
-        """Delete notes that are no longer needed, and note up to where nothing was delivered."""
+        """Delete notes that are no longer needed, and write a SEEN note if many offsets follow the last note."""
         state, log, journal = schedule.state, schedule.partition.log, schedule.journal
         if state is None or not schedule.partition.leads:
             return
@@ -312,10 +312,10 @@ class Schedules:
             first = state.first_offset()
             journal.forget_below(first if first >= 0 else journal.log.end_offset)
         except KafkaError as error:
-            logger.error("looking after the delayed records of %s: %s", log.name, error)
+            logger.error("maintenance of the delayed records of %s failed: %s", log.name, error)
 
     def _snapshot(self, schedule: Schedule, state: State) -> None:
-        """Write down what waits, so that a start is quick."""
+        """Write a snapshot, so that the next start is quick."""
         from ixion.delay.snapshot import capture, write
 
         if schedule.captured is not None:
@@ -342,14 +342,14 @@ class Schedules:
             logger.error("a snapshot of %s cannot be written: %s", schedule.journal.log.name, error)
 
     def _last_snapshot(self, schedule: Schedule) -> None:
-        """Of a stop. Blocks."""
+        """Write the snapshot of a stop. Blocks."""
         from ixion.delay.snapshot import capture, write
 
         state, journal = schedule.state, schedule.journal
         if state is None or schedule.captured is not None or state.snapshot_end == journal.log.end_offset:
             return
         if state.count < LAST_SNAPSHOT:
-            return  # reading the notes is as quick
+            return  # loading the notes is as quick
         try:
             while state.advance_backlog():
                 pass

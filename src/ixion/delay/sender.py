@@ -1,7 +1,7 @@
 """Sends the records of one partition of a schedule topic to its target, each once; `target` says how.
 
-One batch is under way at a time. Whatever fails is tried again: a send with an unknown outcome with the same
-sequence numbers, one that the target has refused with a new producer id and one record at a time.
+One batch is in flight at a time. Every failure is retried: a send with an unknown outcome with the same sequence
+numbers, a batch that the target refused with a new producer id and one record at a time.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RETRY_MS: Final = 1_000
-FIRST_RETRY_MS: Final = 50  # a leader has just changed, more often than not
+FIRST_RETRY_MS: Final = 50  # usually a leader has just changed
 COMMIT_TIMEOUT_MS: Final = 10_000
 LAST_SEQUENCE: Final = (1 << 31) - 1
-# The target does not have the batch, and will not take it as it is.
+# The target has refused the batch, and would refuse it again.
 REFUSED: Final = frozenset(
     {
         ErrorCode.MESSAGE_TOO_LARGE,
@@ -45,7 +45,7 @@ REFUSED: Final = frozenset(
     }
 )
 
-# Takes up to so many records that are due and fit into so many bytes.
+# Takes due records: at most so many, in at most so many bytes.
 Choose = Callable[[int, int], list[Note]]
 
 
@@ -65,7 +65,7 @@ class Sender:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, done: Callable[[list[Note], Exception | None], None]) -> None:
-        """Send what is due. `done` is given the notes of what was delivered; none if nothing was due."""
+        """Send due records. `done` gets the notes of the delivered records; none if nothing was due."""
         self._task = asyncio.get_running_loop().create_task(self._run(done))
 
     def stop(self) -> None:
@@ -75,7 +75,7 @@ class Sender:
 
     @property
     def retry_ms(self) -> int:
-        """How long to wait after a failure: longer after each."""
+        """How long to wait after a failure; doubles with each."""
         now_ms = self._retry_ms
         self._retry_ms = min(now_ms * 2, RETRY_MS)
         return now_ms
@@ -104,7 +104,7 @@ class Sender:
             sending = state.sending
             assert sending is not None
         else:
-            # An earlier attempt, perhaps of another leader: its outcome is not known.
+            # An earlier attempt, perhaps by another leader, with an unknown outcome.
             topic, producer_id, sequence = sending.topic, sending.producer_id, sending.sequence
             await self._commit(self._partition.log.end_offset)
             notes = self._notes_of(sending)
@@ -118,7 +118,7 @@ class Sender:
         return notes
 
     async def _get_ready(self, topic: str) -> None:
-        """All that waits comes first: afterwards records are chosen and noted in one turn."""
+        """Do everything that must wait, so that records can then be chosen and noted in one turn."""
         state = self._schedule.state
         assert state is not None
         if self._producer_id == NO_PRODUCER:
@@ -127,7 +127,7 @@ class Sender:
             state.target = (topic, await self._targets.end_of(topic, self._partition.number))
 
     def _take_due(self) -> list[Note]:
-        """Choose records that are due, and note that they are sent."""
+        """Choose due records, and write the note that they are sent."""
         partition, state = self._partition, self._schedule.state
         assert state is not None
         notes = self._choose(self._most, self._largest(self._targets.check(partition)))
@@ -158,14 +158,14 @@ class Sender:
         return min(AT_ONCE_BYTES, config.max_message_bytes, config.segment_bytes)
 
     def _append(self, count: int) -> AppendInfo:
-        """What the note is about that was just written."""
+        """Append the empty batch that the last note is about."""
         partition = self._partition
         info = partition.append(empty_batch(count, partition.leader_epoch), 1, Origin.WHOLE_CHANGE)
         appended(self._replicas, partition, info)
         return info
 
     async def _commit(self, end_offset: int) -> None:
-        """Returns when every in-sync replica has all below that offset."""
+        """Returns when every in-sync replica has everything below `end_offset`."""
         partition = self._partition
         over: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
 
@@ -180,13 +180,13 @@ class Sender:
         settling.finish()
         code = await over
         if code != ErrorCode.NONE:
-            raise KafkaError(code, f"what {partition.log.name} sends is not on its replicas: {code.name}")
+            raise KafkaError(code, f"the replicas of {partition.log.name} lack the notes of a delivery: {code.name}")
 
     def _notes_of(self, sending: Sending) -> list[Note]:
         journal = self._schedule.journal
         found = {note.offset: note for note in journal.find_all(sorted(offset for offset, _, _ in sending.facts))}
         if len(found) < len(sending.facts):
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{journal.log.name} has lost records that wait")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{journal.log.name} has lost waiting records")
         return [found[offset] for offset, _, _ in sending.facts]
 
     def _batch(self, sending: Sending, notes: list[Note]) -> bytes:
@@ -198,7 +198,7 @@ class Sender:
         return builder.build()
 
     async def _send(self, sending: Sending, records: bytes, count: int) -> int:
-        """Where the target ends now; -1 if it does not say."""
+        """Returns the end offset of the target; -1 if it is unknown."""
         state = self._schedule.state
         assert state is not None
         try:
@@ -211,7 +211,7 @@ class Sender:
             raise
 
     def _withdraw(self, sending: Sending) -> None:
-        """The target has refused them: they wait again, and can be cancelled."""
+        """Let refused records wait again, so that they can be cancelled."""
         state = self._schedule.state
         assert state is not None
         self._note_sends(sending._replace(facts=()))
@@ -220,7 +220,7 @@ class Sender:
         self._producer_id = NO_PRODUCER
 
     def _note_delivered(self, sending: Sending, notes: list[Note], target_end: int) -> None:
-        """If this fails, the next round finds them in the target."""
+        """Write the note of a delivery. If this fails, the next round finds the records in the target."""
         partition, state, journal = self._partition, self._schedule.state, self._schedule.journal
         assert state is not None
         target_end = max(target_end, sending.target_end)

@@ -1,13 +1,13 @@
-"""What waits in a partition, as a file, so that a start need not read every note.
+"""The waiting records of a partition as a file, so that a start need not read every note.
 
-The file is derived data: without it, or if it is damaged, a start reads the notes from the first on. It counts if the
-sibling still has the very note that was the last one when it was made. If the sibling was cut off before that note, or
-another leader has written another one there, its checksum or its epoch differs, and the file is ignored.
+The file is derived data: without it, or if it is damaged, a start reads all notes. It is valid if the sibling still has
+the note that was the last one when the file was made. If the sibling was truncated before that note, or another leader
+has written another note there, the checksum or the epoch differs, and the file is ignored.
 
     magic, 8 bytes | size of the head, 4 bytes | head, JSON | chunks | ids | CRC-32C of all before, 4 bytes
 
-`capture` takes all that is in memory, on the loop: some 5 ms for a million records. What is on pages stays there until
-a worker thread has copied it (`Pages.freeze`).
+`capture` copies everything that is in memory, on the loop: some 5 ms for a million records. A worker thread then copies
+the pages, which stay unchanged meanwhile (`Pages.freeze`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ixion.records.crc import crc32c
 
 logger = logging.getLogger(__name__)
 
-NAME: Final = "delayed-records"  # no suffix of a log's files, so neither Kafka nor we take it for one
+NAME: Final = "delayed-records"  # without a suffix of log files, so that neither Kafka nor ixion loads it as one
 MAGIC: Final = b"ixdelay2"
 MOST_HELD: Final = 10_000  # notes of open transactions, which are written one by one, on the loop
 
@@ -37,11 +37,11 @@ class Captured(NamedTuple):
     head: bytes
     parts: list[tuple[int, int, bytes]]  # number of records, and the page or the bytes
     pages: Pages | None
-    end_offset: int  # the notes before it are in the snapshot
+    end_offset: int  # the snapshot covers the notes before it
 
 
 def capture(state: State) -> Captured | None:
-    """None if there is no note to know the snapshot by, or if too many notes are not applied yet."""
+    """None if there is no note to identify the snapshot by, or if too many notes are not applied yet."""
     if state.backlog or state.held > MOST_HELD:
         return None
     end = state.journal.log.end_offset
@@ -83,7 +83,7 @@ def capture(state: State) -> Captured | None:
 
 
 def write(captured: Captured, folder: str) -> None:
-    """Blocks; for a worker thread. OSError or KafkaError if it cannot; an older snapshot stays then."""
+    """Blocks; for a worker thread. OSError or KafkaError if it fails; an older snapshot then stays."""
     path = os.path.join(folder, NAME)
     crc = 0
     with open(path + ".tmp", "wb", buffering=PIECE) as file:
@@ -104,7 +104,7 @@ def write(captured: Captured, folder: str) -> None:
 
 
 def read(journal: Journal) -> tuple[State, int] | None:
-    """The state, and the offset from which on notes are to be applied; None if there is no snapshot that counts."""
+    """The state, and the offset of the first note to apply; None if there is no valid snapshot."""
     path = os.path.join(journal.log.folder, NAME)
     try:
         with open(path, "rb") as file:
@@ -117,7 +117,7 @@ def read(journal: Journal) -> tuple[State, int] | None:
     try:
         return restore(journal, memoryview(data))
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        logger.warning("%s is damaged and not used: %s", path, error)
+        logger.warning("%s is damaged and ignored: %s", path, error)
         return None
 
 
@@ -130,7 +130,7 @@ def restore(journal: Journal, data: memoryview) -> tuple[State, int] | None:
         return None
     offset, crc, epoch = head["last"]
     if note_at(journal, offset) != (offset, crc, epoch):
-        logger.info("the snapshot of %s is of another history and not used", journal.log.name)
+        logger.info("the snapshot of %s does not match its notes and is ignored", journal.log.name)
         return None
     state = State(journal)
     for level, (until_ms, buckets) in zip(state.pending.levels, head["levels"], strict=True):

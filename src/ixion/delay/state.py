@@ -1,14 +1,14 @@
-"""What is known of the delayed records of one partition, brought up to date note by note.
+"""The state of the delayed records of one partition, updated note by note.
 
-A start applies the notes of the sibling one after the other; afterwards each is applied when it is written. Both ways
-are the same functions, so that a restart knows what the running broker knew.
+A start applies the notes of the sibling one after the other; a running broker applies each when it is written. Both use
+the same functions, so the state is the same after a restart.
 
-Notes of an open transaction are kept aside. They are applied when it commits, in their order, as if they had been
-written then: a record replaces another, or cancels one, no sooner than its transaction counts.
+Notes of an open transaction are held. When it commits they are applied in their order, as if they had been written
+then: a record replaces or cancels another only once its transaction is committed.
 
-A running broker puts what it has accepted in a backlog, and applies it in steps: to replace or cancel a record
-means to read its note, and one batch, or the commit of one transaction, can ask for many thousand. Nothing is delivered
-before the backlog is empty, so no record is delivered that an earlier note cancels.
+A running broker puts the notes of accepted records into a backlog, and applies it in steps: replacing or cancelling a
+record reads its note, and one batch, or the commit of one transaction, may need many thousand reads. Nothing is
+delivered before the backlog is empty, so no record is delivered that an earlier note cancels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ixion.delay.pages import Pages
 from ixion.delay.pending import Pending
 from ixion.records.schedule_headers import ALL
 
-STEP: Final = 64  # notes of the backlog that are applied at a time, in a millisecond or two
+STEP: Final = 64  # notes of the backlog applied per step, a millisecond or two
 
 # A note that is not applied yet: kind, offset, due time, id or what to cancel, size.
 Held = tuple[int, int, int, bytes, int]
@@ -34,7 +34,7 @@ class State:
         self.journal = journal
         self.pending = Pending(Pages(journal.log.folder))
         self.ids = ScheduleIds()
-        self.bytes = 0  # of the notes of all that waits
+        self.bytes = 0  # of the notes of all waiting records
         self.open: dict[int, list[Held]] = {}  # by producer id
         self.backlog: deque[Held] = deque()
         self.held = 0  # notes in open transactions, and in the backlog
@@ -42,14 +42,14 @@ class State:
         self.cancelled = 0
         self.superseded = 0
         self.aborted = 0
-        # Of a schedule topic: what is being sent to its target, and that and where it ended after the last delivery.
+        # For a schedule topic: the records that are being sent, the target, and its end after the last delivery.
         self.sending: Sending | None = None
         self.target: tuple[str, int] = ("", -1)
-        self.snapshot_end = 0  # the notes before it are in the newest snapshot
+        self.snapshot_end = 0  # the newest snapshot covers the notes before it
 
     @property
     def count(self) -> int:
-        """Records that wait, those of open transactions and those under way to another topic included."""
+        """Waiting records, with those of open transactions and those that are being sent."""
         under_way = 0 if self.sending is None else len(self.sending.facts)
         return self.pending.count + self.held + under_way
 
@@ -58,7 +58,7 @@ class State:
         return self.bytes + self.held_bytes
 
     def apply(self, note: Note) -> None:
-        """Of a start."""
+        """Apply a note at a start."""
         kind = note.kind
         if kind in WAITING:
             previous = note.previous
@@ -101,20 +101,20 @@ class State:
             self.backlog.append((kind, offset, due_ms, name, size))
 
     def advance_backlog(self) -> bool:
-        """Apply some notes of the backlog. False if it is empty."""
+        """Apply some notes of the backlog. False if it is empty then."""
         backlog = self.backlog
         for _ in range(STEP):
             if not backlog:
                 return False
             kind, offset, due_ms, name, size = backlog[0]
             self.accept(kind, offset, due_ms, name, size, NO_PRODUCER)
-            backlog.popleft()  # last: if that fails, it is tried again
+            backlog.popleft()  # last: a step that fails is retried
             self.held -= 1
             self.held_bytes -= size
         return len(backlog) > 0
 
     def accept(self, kind: int, offset: int, due_ms: int, name: bytes, size: int, producer_id: int) -> None:
-        """`name`: the schedule id of a record that waits, or what another one cancels."""
+        """`name` is the schedule id of a waiting record, or what a cancelling record names."""
         if producer_id != NO_PRODUCER:
             self.queue(kind, offset, due_ms, name, size, producer_id)
         elif kind == Kind.CANCELS:
@@ -124,7 +124,7 @@ class State:
 
     def _wait(self, offset: int, due_ms: int, schedule_id: bytes, size: int) -> None:
         if schedule_id:
-            self.superseded += self._drop_id(schedule_id)  # first: it reads, which may fail
+            self.superseded += self._drop_id(schedule_id)  # first, because reading may fail
             self.ids.put(schedule_id, offset)
         self.pending.add(due_ms, offset)
         self.bytes += size
@@ -133,7 +133,7 @@ class State:
         if name == ALL:
             self.cancelled += self.pending.count
             self.pending, self.ids = Pending(Pages(self.journal.log.folder)), ScheduleIds()
-            # What is under way to another topic is delivered.
+            # A record that is being sent cannot be cancelled any more.
             self.bytes = 0 if self.sending is None else sum([abs(size) for _, _, size in self.sending.facts])
         elif name.startswith(b"@"):
             note = self.journal.find(int(name[1:]) if name[1:].isdigit() else int.from_bytes(name[1:], "big"))
@@ -155,20 +155,20 @@ class State:
         return True
 
     def take_back(self) -> None:
-        """What was being sent to another topic waits again."""
+        """Let the records that were being sent wait again."""
         sending, self.sending = self.sending, None
         if sending is not None:
             for offset, due_ms, _ in sending.facts:
                 self.pending.add(due_ms, offset)
 
     def forget_id(self, note: Note) -> None:
-        """The record of a note waits no more."""
+        """Forget the schedule id of a record that no longer waits."""
         schedule_id = note.schedule_id
         if schedule_id:
             self.ids.remove(schedule_id, note.offset)
 
     def end_transaction(self, producer_id: int, commits: bool) -> None:
-        """If it commits, its notes go to the backlog."""
+        """Move the notes of a committed transaction to the backlog; drop those of an aborted one."""
         held = self.open.pop(producer_id, [])
         if commits:
             self.backlog.extend(held)

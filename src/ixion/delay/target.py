@@ -1,29 +1,29 @@
 """Schedule topics: their records stay where they are, and are delivered to the same partition of another topic.
 
 For readers that cannot handle holes (delivery.delay.target): the target has none, and no consumer reads the schedule
-topic. A record waits as in any topic with delivery.delay.mode=record. The target may be led by another broker, so a
-delivery is a produce, by an idempotent producer whose state is in the sibling (`sender`):
+topic. A record waits as in any topic with delivery.delay.mode=record. Another broker may lead the target, so a delivery
+is a produce by an idempotent producer whose state is in the sibling (`sender`):
 
-1. a note says which records are sent, by which producer id and from which sequence on (SENDS);
+1. a note says which records are sent, with which producer id and first sequence number (SENDS);
 2. when every in-sync replica of the schedule topic has that note, they are produced to the target's leader, acks=all,
    with `x-schedule-topic` beside the other headers of a delivery;
-3. when that is acknowledged, a note says that they were delivered, and where the target ended then.
+3. when that is acknowledged, a note says that they were delivered, with the end offset of the target.
 
-Beside each note an empty batch is appended to the schedule topic, which is what the note is about.
+With each note an empty batch is appended to the schedule topic: the note is about that batch.
 
 **A leader that is killed, deposed or cut off in between** leaves a SENDS without the note that follows. The next leader
-sends the same records with the same sequence numbers, and the target's leader recognises what it has. Only what is in
-a committed note is ever sent, so an old leader that does not know yet that it was deposed can send nothing else. Once
-this is settled each leader takes a producer id of its own: if the power fails, and notes are lost, no sequence number
-is used again for other records.
+sends the same records with the same sequence numbers, and the target's leader recognises duplicates. Only records of a
+committed SENDS are ever sent, so an old leader that does not know yet that it was deposed can send nothing else. After
+that each leader takes a new producer id: if the power fails and notes are lost, no sequence number is used for other
+records.
 
     the schedule's leader is lost       the next leader finds
     before SENDS is committed           nothing, or SENDS: it sends them; the old leader has not
     before or after the produce         SENDS: it sends them again; the target has them once
-    after the note that follows         they were delivered
+    after the note that follows         the records are delivered
 
-The target forgets a producer after producer.id.expiration.ms. So before records are sent again, the target is read
-from where it ended at the last delivery on, and looked through for their batch.
+The target forgets a producer after producer.id.expiration.ms. So before records are sent again, the target is searched
+for their batch, from its end offset at the last delivery on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DELIVERER = -2  # the producer id in batches of delivered records; no client can
 
 
 def check_all_wait(batch: BatchView, wishes: list[Wish], *, needs_keys: bool) -> None:
-    """A record that does not say when, or again and again, is refused: nobody would see it where it is.
+    """Refuse records without a due time, and recurring ones: no consumer would see them in a schedule topic.
 
     `needs_keys`: the target is compacted.
     """
@@ -66,7 +66,7 @@ def check_all_wait(batch: BatchView, wishes: list[Wish], *, needs_keys: bool) ->
 
 
 def empty_batch(count: int, leader_epoch: int) -> bytes:
-    """What stands in the schedule topic for so many records that were delivered elsewhere."""
+    """The batch in the schedule topic that stands for `count` records delivered to the target."""
     builder = BatchBuilder(producer_id=DELIVERER, leader_epoch=leader_epoch)
     builder.last_offset = count - 1
     return builder.build()

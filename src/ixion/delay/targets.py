@@ -1,6 +1,6 @@
-"""How schedule topics reach their targets: partitions of other topics, on whichever brokers they are led.
+"""How schedule topics reach their targets: partitions of other topics, on any broker.
 
-A partition that this broker leads is appended to and read here; for others their leaders are asked.
+Partitions that this broker leads are appended to and read here; other leaders get requests.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_MS: Final = 10_000  # for acks=all
 LATEST: Final = -1
-# Versions by topic name that Apache Kafka speaks, too.
+# Versions with topic names, which Apache Kafka speaks too.
 PRODUCE: Final = (8, 9)
 FETCH: Final = (4, 11)
 LIST_OFFSETS: Final = (1, 6)
@@ -68,7 +68,7 @@ class Targets:
         ask: Ask,
         producer_id: Callable[[], Awaitable[int]],
     ) -> None:
-        """`find`: the leader of a partition of the cluster, and its settings."""
+        """`find` returns the leader of a partition, and its settings."""
         self._replicas = replicas
         self._find = find
         self._ask = ask
@@ -92,7 +92,7 @@ class Targets:
         raise KafkaError(ErrorCode.INVALID_RECORD, message)
 
     async def send(self, topic: str, number: int, records: bytes, count: int) -> int:
-        """Produce a batch, acks=all; where it ends. KafkaError if it was refused, or its outcome is unknown."""
+        """Produce a batch with acks=all; returns its end offset. KafkaError if it is refused or may have been lost."""
         if self._led_here(topic, number) is not None:
             return await self._append(topic, number, records)
         data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=number, records=records),))
@@ -103,7 +103,7 @@ class Targets:
         return found.base_offset + count if found.base_offset >= 0 else -1
 
     async def end_of(self, topic: str, number: int) -> int:
-        """Where a partition ends now, or earlier."""
+        """An end offset of a partition, perhaps not the latest."""
         local = self._led_here(topic, number)
         if local is not None:
             return local.log.end_offset
@@ -136,7 +136,7 @@ class Targets:
             data = answer.responses[0].partitions[0]
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 if data.log_start_offset <= offset:
-                    return False  # it has lost its end
+                    return False  # the target ends before `offset`: it has lost records
                 offset = data.log_start_offset
                 continue
             raise_if(data.error_code)
@@ -148,7 +148,7 @@ class Targets:
             if offset == before:
                 return False
 
-    # Inside.
+    # Internals.
 
     def _led_here(self, topic: str, number: int) -> Partition | None:
         partition = self._replicas.partition(topic, number)
@@ -171,7 +171,7 @@ class Targets:
     ) -> Struct:
         place = self._find(topic, number)
         if place is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {topic}-{number}")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"unknown partition {topic}-{number}")
         if place.leader < 0:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{number} has no leader")
         return await self._ask(place.leader, api, request, oldest, newest)
