@@ -56,7 +56,7 @@ CUTS = (
     Cut(
         "replica/read.py",
         """        if partition.covers is not None and self._isolation == Isolation.LOG_END:
-            # To a follower of a sibling: how far its notes go, and where the sibling ends (`siblings`).
+            # For a follower of a sibling: how far its notes go, and where the sibling ends (`siblings`).
             result.high_watermark = partition.covers.log.end_offset
             result.last_stable_offset = log.end_offset
 """,
@@ -64,7 +64,7 @@ CUTS = (
     Cut(
         "replica/read.py",
         """        if partition.covers is not None and has_no_more(log, wish.offset, data):
-            result.last_stable_offset = wish.offset  # its last notes were cut off: this follower has all that are left
+            result.last_stable_offset = wish.offset  # its last notes were truncated: the follower has all others
 """,
     ),
     Cut(

@@ -1,8 +1,8 @@
 """Changes access rules in the tree, and follows the changes that other brokers make.
 
-Every broker writes rules itself, as in Kafka: the node of a resource pattern is set only at the version that was read,
-and read again if another broker was faster. The node and its change notification are one transaction. A rule is in
-force on this broker when the call returns, and on the others when they have seen the notification.
+Every broker writes rules itself, as in Kafka. It sets the node of a resource pattern only at the version that it read,
+and reads the node again if another broker was faster. The node and its change notification are one transaction. A rule
+is in force on this broker when the call returns, and on the others when they have seen the notification.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ class Acls:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Watch first and load then, so that no change is missed between the two.
+        """Watch first, then load, so that no change in between is missed.
 
         CorruptNodeError if rules cannot be read: without them the broker might allow what they deny.
         """
         await self._begin(strict=True)
 
     async def resume(self, session: MetadataSession) -> None:
-        """Go on with another session: all rules are read anew. Those that cannot be read stay as they were: a broker
-        that gave the session up for them would never be registered again."""
+        """Continue with another session: all rules are read again. Rules that cannot be read stay as they were: a
+        broker that ended its session because of them would never be registered again."""
         self._session = session
         await self._begin(strict=False)
 
@@ -108,17 +108,17 @@ class Acls:
     def _with(self, added: tuple[Entry, ...], current: tuple[Entry, ...]) -> tuple[Entry, ...]:
         wanted = tuple(dict.fromkeys((*current, *added)))
         if len(wanted) > MOST_ON_ONE:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"a resource has {MOST_ON_ONE} rules at most")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"a resource may have at most {MOST_ON_ONE} rules")
         if self.rules.count + len(wanted) - len(current) > MOST_RULES:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"there can be {MOST_RULES} rules at most")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"a cluster may have at most {MOST_RULES} rules")
         return wanted
 
     async def delete(self, filters: Sequence[Filter]) -> list[dict[Binding, KafkaError | None]]:
-        """Remove the rules that match. For each filter: the rules that it was the first to match, with the failure."""
+        """Remove matching rules. Returns for each filter the rules that it matched first, with the failure of each."""
         results: list[dict[Binding, KafkaError | None]] = [{} for _ in filters]
         async with self._turn:
             resources = dict.fromkeys(self.rules.resources)
-            for each in filters:  # another broker may have made what is named exactly
+            for each in filters:  # another broker may have created a pattern that a filter names exactly
                 if each.name is not None and each.kind > 1 and each.pattern in acl_node.ROOTS:
                     resources[ResourcePattern(each.kind, each.name, each.pattern)] = None
             for resource in resources:
@@ -172,10 +172,10 @@ class Acls:
             except (MetadataError, StoreUnusableError) as error:
                 logger.error("access rules could not be stored: %s", error)
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the rules could not be stored: {error}") from error
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"other brokers changed the rules {TRIES} times meanwhile")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"other brokers changed the same rules {TRIES} times in a row")
 
     async def _read(self, resource: ResourcePattern) -> tuple[tuple[Entry, ...], int]:
-        """The rules of a pattern and the version of its node; -1: there is none."""
+        """The rules of a pattern and the version of its node; -1 if there is none."""
         try:
             node = await self._session.get(acl_node.path_of(resource))
         except NoNodeError:
@@ -183,7 +183,7 @@ class Acls:
         return acl_node.decode_acls(resource, node.data), node.stat.version
 
     async def _take(self, resource: ResourcePattern) -> None:
-        """Put in force what the tree has. Rules that cannot be read stay as they were, and a line says so."""
+        """Put the rules of the tree in force. Rules that cannot be read stay as they were, which is logged."""
         try:
             entries, _ = await self._read(resource)
         except CorruptNodeError as error:
@@ -200,7 +200,7 @@ class Acls:
         try:
             async with self._turn:
                 if event.kind.name == "RESUMED":
-                    await self._load(strict=False)  # notifications may be gone
+                    await self._load(strict=False)  # notifications may have been deleted
                 for pattern in acl_node.CHANGES:
                     await self._follow_new(pattern)
         except Exception:
@@ -239,7 +239,7 @@ class Acls:
 
 
 def operations(resource: ResourcePattern, path: str, wanted: tuple[Entry, ...], version: int) -> list[Operation]:
-    """The change of the node, and the notification."""
+    """The operations that change the node and write the notification."""
     change: Operation
     if version == ANY_VERSION:
         change = Create(path, acl_node.encode_acls(wanted))

@@ -28,8 +28,8 @@ class Configs:
         image: ClusterImage,
         check_controller: Callable[[], object] = lambda: None,
     ) -> None:
-        """`check_controller` raises on a broker that must not change features: any broker changes settings, but only
-        the controller changes features."""
+        """`check_controller` raises if this broker is not the controller: any broker may change settings, but only the
+        controller features."""
         self._queue = queue
         self.session = session
         self._image = image
@@ -39,9 +39,9 @@ class Configs:
     async def alter(
         self, kind: str, entity: str, change: Callable[[dict[str, str]], Mapping[str, str]], validate_only: bool = False
     ) -> None:
-        """Replace the settings of an entity by what `change` makes of them. They are in force when this returns.
+        """Replace the settings of an entity by the result of `change`. They are in force when this returns.
 
-        `change` checks what it returns. What it raises goes to the caller, and nothing is changed.
+        `change` validates its result. An error that it raises goes to the caller, and nothing is changed.
         """
         await self._queue.run(lambda: self._alter(kind, entity, change, validate_only))
 
@@ -51,7 +51,7 @@ class Configs:
         session = self.session
         try:
             current = await read_config(session, kind, entity)
-        except CorruptNodeError as error:  # this change mends it
+        except CorruptNodeError as error:  # this change replaces it
             logger.error("%s is replaced: %s", paths.config(kind, entity), error)
             current = {}
         wanted = change(dict(current))
@@ -67,7 +67,7 @@ class Configs:
             await self.on_change(kind, entity)
 
     async def change_features(self, change: Callable[[dict[str, int]], dict[str, int]]) -> None:
-        """Put other feature levels in force. What `change` raises goes to the caller, and nothing is changed."""
+        """Put other feature levels in force. An error of `change` goes to the caller, and nothing is changed."""
         self._check_controller()
         await self._queue.run(lambda: self._change_features(change))
 

@@ -1,8 +1,8 @@
 """The controller: one broker of the cluster, which makes every change of topics, leaders and settings.
 
-This is the controller of a broker alone. A change goes to the tree first, and then to the broker, by the requests that
-a controller sends to any broker (`own_broker`): these change roles, logs and the cluster image. `queue` lets one change
-run at a time.
+This is the controller of a broker that is alone. A change goes to the tree first, and then to the broker, by the
+requests that a controller sends to any broker (`own_broker`): these change roles, logs and the cluster image. `queue`
+runs one change at a time.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Controller:
     async def start(self, unclean: bool) -> None:
         """Become the controller, finish what was begun, bring every partition of this broker online.
 
-        `unclean`: the broker did not stop as it should have. Then the disk may hold less than clients saw, and every
-        partition gets a new leader epoch, so that clients notice.
+        `unclean`: the broker did not stop cleanly. Then the disk may hold less than clients saw, and every partition
+        gets a new leader epoch, so that clients notice.
         """
         live = tuple(self._image.brokers)
         now_ms = self._clock_ms()
@@ -89,7 +89,7 @@ class Controller:
                 logger.warning("%s-%d is online again", topic.name, partition.number)
 
     async def stop(self) -> None:
-        """Returns when the change that was running has ended."""
+        """Returns when the running change has ended."""
         self.queue.stop()
         async with self.queue.turn:
             pass

@@ -1,7 +1,7 @@
-"""What the controller asks of a broker: the same requests, whether they come over a socket or by a call.
+"""The requests of a controller to a broker, as an interface: over a socket or by a call.
 
-The controller knows neither logs nor replicas. Of its own broker it also needs to know how its disks are (`OwnDisks`),
-if that broker is alone: there is no other broker that would hold the replicas meanwhile.
+The controller knows neither logs nor replicas. If its broker is alone, the controller also needs to know the state of
+its disks (`OwnDisks`), because no other broker holds the replicas meanwhile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from ixion.metadata.image import PartitionImage, TopicImage
 from ixion.model.topic_partition import TopicPartition
 
-# A broker that starts without topics needs few of these tables: they are imported when they are needed.
+# Imported when they are needed: a broker that starts without topics needs few of these tables.
 if TYPE_CHECKING:
     from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
     from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest, StopReplicaResponse
@@ -22,7 +22,7 @@ LogEnds = dict[TopicPartition, tuple[int, int]]  # the last leader epoch in the 
 
 
 class Door(Protocol):
-    """What a broker does with the requests of a controller."""
+    """Carries out the requests of a controller on a broker."""
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse: ...
 
@@ -53,10 +53,10 @@ class OwnDisks(Protocol):
         """KafkaError if the disks have no room for another log."""
 
     def set_strays_aside(self, topics: Iterable[TopicImage]) -> None:
-        """Rename the logs of no topic, or of an earlier topic of that name. Blocks."""
+        """Rename logs without a topic, or of an earlier topic of that name. Blocks."""
 
     def open_again(
         self, waiting: Sequence[tuple[TopicImage, PartitionImage]]
     ) -> list[tuple[TopicImage, PartitionImage]]:
-        """Try again to open logs that could not be opened; those of them that are open now. Blocks."""
+        """Try again to open logs that could not be opened. Returns those that are open now. Blocks."""
         ...

@@ -1,8 +1,8 @@
-"""The election of the controller: the broker that creates `/controller` first is it.
+"""The election of the controller: the first broker that creates `/controller` is elected.
 
-It writes the next controller epoch in the same transaction, under the version that it has read. So of two brokers that
-try at the same time only one succeeds, and what an older controller wrote carries an older epoch. If the connection is
-lost, the broker reads whether its bid was successful: `/controller` then belongs to its session.
+It writes the next controller epoch in the same transaction, at the version that it has read. So of two brokers that try
+at the same time only one succeeds, and the writes of an older controller carry an older epoch. If the connection is
+lost, the broker reads whether it was elected: `/controller` then belongs to its session.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ixion.metadata.session import MetadataSession
 class Elected:
     controller_id: int
     epoch: int
-    epoch_version: int  # of the node that holds the epoch: what a controller writes is checked against it
-    owner: int  # the session that `/controller` lives by; 0: a KRaft controller holds it in a migration
+    epoch_version: int  # of the node that holds the epoch: a controller's writes check it
+    owner: int  # the session that owns `/controller`; 0: a KRaft controller owns it in a migration
 
 
 class OtherControllerError(Exception):
@@ -54,7 +54,7 @@ async def elect(session: MetadataSession, broker_id: int, now_ms: int) -> Electe
             held = await session.get(paths.CONTROLLER)
             now = await session.get(paths.CONTROLLER_EPOCH)
             if now.stat.version != version:
-                continue  # elected between the two reads: this epoch is not that of this controller
+                continue  # an election between the two reads: the epoch belongs to another controller
             return Elected(
                 controller_id=decode_controller(held.data), epoch=epoch, epoch_version=version, owner=held.stat.owner
             )

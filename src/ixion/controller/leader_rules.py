@@ -1,6 +1,6 @@
 """Which replica leads a partition.
 
-The first live replica that is in sync, in the order of the assignment: the preferred one whenever it can. If no in-sync
+The first live in-sync replica in the order of the assignment leads, so the preferred one whenever it can. If no in-sync
 replica is alive, the partition has no leader, unless unclean elections are allowed: then any live replica leads, and
 records that only the others had are lost.
 """

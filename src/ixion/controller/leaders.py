@@ -30,7 +30,7 @@ class Leaders:
         self._own = own
 
     async def elect(self, keys: Sequence[TopicPartition], unclean: bool) -> Outcomes:
-        """Let the preferred replica lead again. `unclean`: give a partition without a leader one, at any price."""
+        """Elect preferred replicas. `unclean`: elect any live replica where there is no leader."""
         return await self._queue.run(lambda: self._elect(keys, unclean))
 
     async def _elect(self, keys: Sequence[TopicPartition], unclean: bool) -> Outcomes:
@@ -62,7 +62,7 @@ class Leaders:
         return outcomes, changes
 
     async def directory_failed(self, path: str) -> None:
-        """A log directory of this broker went offline: its partitions have no leader here any more."""
+        """Take the leaders of an offline log directory of this broker away."""
         await self._queue.run(lambda: self._take_from(path))
 
     async def _take_from(self, path: str) -> None:
@@ -75,7 +75,7 @@ class Leaders:
         await self._change(changes)
 
     async def change_isr(self, key: TopicPartition, leader_epoch: int, isr: tuple[int, ...]) -> bool:
-        """Write the ISR that the leader of this epoch wants. False if the partition has another leader by now."""
+        """Write the ISR that the leader of this epoch asks for. False if the partition has another leader by now."""
         return await self._queue.run(lambda: self._change_isr(key, leader_epoch, isr))
 
     async def _change_isr(self, key: TopicPartition, leader_epoch: int, isr: tuple[int, ...]) -> bool:

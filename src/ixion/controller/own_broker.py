@@ -1,6 +1,6 @@
-"""A broker alone as its controller sees it: the requests that a controller sends to any broker, carried by a call.
+"""Sends the requests of a controller to its own broker, which is alone, by calls.
 
-What the controller has decided is a topic with its partitions (`TopicImage`, `PartitionImage`). It is in force when the
+The controller decides in topics with their partitions (`TopicImage`, `PartitionImage`). A decision is in force when the
 broker has taken LeaderAndIsr, for the partitions that it leads, and UpdateMetadata, which changes the cluster image.
 """
 
@@ -34,22 +34,22 @@ class OwnBroker:
         self.node_id = node_id
         self.disks = disks
         self.door = door
-        self.controller_epoch = 0  # of the controller that speaks
+        self.controller_epoch = 0  # of the controller that sends
         self._image = image
 
     async def begin(self, topics: Sequence[TopicImage]) -> None:
-        """All topics of the cluster. The metadata comes first: coordinators look for what they have to finish."""
+        """Send all topics of the cluster. Metadata first: coordinators look up what they have to finish."""
         everything = [(topic, topic.partitions) for topic in topics]
         await self._update(everything, FULL)
         await self.lead(everything)
 
     async def take(self, changed: Changed, *, is_new: bool = False) -> None:
-        """The roles come first: a client that sees a partition can use it."""
+        """Send changed partitions. Roles first: a client that sees a partition can use it."""
         await self.lead(changed, is_new=is_new)
         await self.show(changed)
 
     async def lead(self, changed: Changed, *, is_new: bool = False) -> None:
-        """Lead those of the partitions whose leader this broker is. One that cannot be led is logged, and offline."""
+        """Send LeaderAndIsr for partitions that this broker leads. One that it cannot lead is logged and offline."""
         own = [(topic, [each for each in partitions if each.leader == self.node_id]) for topic, partitions in changed]
         led = [(topic, partitions) for topic, partitions in own if partitions]
         if not led:
@@ -71,13 +71,13 @@ class OwnBroker:
         check((await self.door.update_metadata(request)).error_code)
 
     async def forget(self, topics: Sequence[TopicImage]) -> None:
-        """The topics are deleted: no request finds them any more, and their logs go."""
+        """Remove deleted topics from the metadata, then delete their logs."""
         gone = [(topic, [without_leader(each) for each in topic.partitions]) for topic in topics]
         await self._update(gone, INCREMENTAL)
         await self.delete_logs(topics)
 
     async def delete_logs(self, topics: Sequence[TopicImage]) -> None:
-        """One that cannot be deleted is logged."""
+        """Delete the logs of topics. A log that cannot be deleted is logged."""
         if topics:
             check((await self.door.stop_replica(await in_turns(self._stop_replica(topics)))).error_code)
 

@@ -1,8 +1,8 @@
 """Plans new topics and new partitions, before anything of them is written.
 
-A plan is made in turns of the loop, as a topic may have thousands of partitions. The limit on partitions is for a whole
-request and is checked before the first topic is planned: a request of a few bytes can name many topics, each with a
-very large number of partitions.
+A plan is made in turns of the loop, because a topic may have thousands of partitions. The limit on partitions holds for
+a whole request and is checked before the first topic is planned: a request of a few bytes can name many topics, each
+with a very large number of partitions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_PARTITIONS_PER_REQUEST: Final = 10_000  # Kafka's limit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """A topic to be created. -1: as the broker's settings say."""
+    """A topic to be created. -1 means the broker's default."""
 
     name: str
     partitions: int = -1
@@ -49,7 +49,7 @@ class Names:
         check_topic_name(name)
         if is_sibling(name):
             raise KafkaError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic '{name}' would be where delayed records wait: {PREFIX}…"
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic '{name}' is reserved: {PREFIX}… holds delayed records"
             )
         other = self._names.get(plain(name))
         if other == name:
@@ -73,7 +73,7 @@ def check_partitions_of_request(counts: Iterable[int]) -> None:
     if total > MAX_PARTITIONS_PER_REQUEST:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION,
-            f"the request makes {total} partitions; {MAX_PARTITIONS_PER_REQUEST} are allowed at a time",
+            f"the request creates {total} partitions; at most {MAX_PARTITIONS_PER_REQUEST} are allowed at a time",
         )
 
 
@@ -98,7 +98,7 @@ def plan_topic(
     if wish.assignment:
         if wish.partitions != -1 or wish.replication != -1:
             raise KafkaError(
-                ErrorCode.INVALID_REQUEST, "either a number of partitions and replicas or an assignment, not both"
+                ErrorCode.INVALID_REQUEST, "give either numbers of partitions and replicas or an assignment, not both"
             )
         check_assignment(dict(wish.assignment), brokers)
         replicas = [wish.assignment[number] for number in sorted(wish.assignment)]
@@ -162,7 +162,7 @@ def plan_growth(
 def new_partitions(
     replicas: Iterable[tuple[int, ...]], live: Sequence[int], first: int = 0
 ) -> Iterator[PartitionImage]:
-    """The first live replica leads; those that live are in sync, as all of them are empty."""
+    """The first live replica leads; all live replicas are in sync, because they are empty."""
     for number, each in enumerate(replicas, first):
         isr = tuple([broker for broker in each if broker in live])
         yield PartitionImage(

@@ -1,8 +1,8 @@
-"""The controller's queue: one change at a time, in the order of arrival, with one thread for work on logs.
+"""The controller's queue: runs one change at a time, in the order of arrival, with one thread for logs.
 
 A change has the cluster to itself from its first look at the image to its last step. It runs to its end even if its
-caller is cancelled meanwhile, because a change that stops half-way leaves the tree ahead of the image. Making and
-deleting logs waits for a disk, so that part runs on the controller's own thread.
+caller is cancelled, because a change that stops half-way leaves the tree ahead of the image. Creating and deleting logs
+waits for a disk, so that part runs on the controller's own thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 class ChangeQueue:
     def __init__(self, make_pool: MakePool = threads) -> None:
-        self.turn = asyncio.Lock()  # held for as long as a change takes
+        self.turn = asyncio.Lock()  # held while a change runs
         self._tasks: set[asyncio.Task[Any]] = set()
         self._thread = make_pool(1, "controller")
         self._stopped = False

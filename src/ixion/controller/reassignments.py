@@ -1,7 +1,7 @@
-"""Moves of replicas on a broker alone: there is nowhere to move to.
+"""Moves of replicas on a broker that is alone: there is no other broker to move to.
 
-The replicas that a partition has already are taken and change nothing, others are refused as replicas on brokers that
-are not there. Nothing is ever under way, so nothing can be called off.
+The present replicas of a partition are accepted and change nothing; others are refused, because their brokers do not
+exist. No move is ever running, so none can be cancelled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import TopicPartition
 from ixion.timer.turns import Pauses, Steps
 
-Target = tuple[int, ...] | None  # None: call the move off
+Target = tuple[int, ...] | None  # None: cancel the move
 Moving = list[tuple[TopicPartition, Replicas]]
 
 
@@ -25,7 +25,7 @@ class Reassignments:
     async def alter(
         self, targets: Mapping[TopicPartition, Target], any_factor: bool
     ) -> dict[TopicPartition, KafkaError | None]:
-        """What is wrong with each, or None."""
+        """Returns an error for each, or None."""
         outcomes: dict[TopicPartition, KafkaError | None] = {}
         pauses = Pauses()
         for key, target in targets.items():
@@ -38,7 +38,7 @@ class Reassignments:
         return outcomes
 
     def moving(self) -> Steps[Moving]:
-        """Moves that another broker began, as the tree has them."""
+        """Running moves in the tree, begun by another broker."""
         found: Moving = []
         for topic in list(self._image.topics.values()):
             yield
@@ -58,7 +58,7 @@ def check(image: ClusterImage, key: TopicPartition, replicas: Target, any_factor
     if not any_factor and len(replicas) != len(partition.replicas):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"the partition has {len(partition.replicas)} replicas, and {len(replicas)} would change that",
+            f"the partition has {len(partition.replicas)} replicas; {len(replicas)} would change the factor",
         )
     unknown = [broker for broker in replicas if broker not in image.brokers]
     if not replicas or unknown or len(set(replicas)) < len(replicas) or replicas != partition.replicas:

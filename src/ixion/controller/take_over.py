@@ -1,4 +1,4 @@
-"""What a newly elected controller does first: it reads the tree, finishes deletions, and elects missing leaders."""
+"""The first work of a new controller: it reads the tree, finishes deletions, and elects missing leaders."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ async def take_over(
 ) -> TakenOver:
     """Become the controller and bring the tree in order.
 
-    `live`: the brokers that are registered. `unclean`: this broker did not stop cleanly, so that every partition gets
-    a new leader epoch.
+    `live` are the registered brokers. `unclean`: this broker did not stop cleanly, so every partition gets a new leader
+    epoch.
     """
     elected = await elect(session, own.node_id, now_ms)
     if elected.controller_id != own.node_id:

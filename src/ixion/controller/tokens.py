@@ -2,7 +2,7 @@
 
 Every broker writes tokens itself, as in Kafka. The node of a token and the notification of its change are one
 transaction. A change is in force on this broker when the call returns, and on the others when they have seen the
-notification. A broker that is the controller removes tokens whose time is over.
+notification. The controller's broker removes expired tokens.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TokenManager:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Watch first and load then, so that no change is missed between the two."""
+        """Watch first, then load, so that no change in between is missed."""
         session = self._session
         await ensure(session, token_node.BASE)
         session.watch(token_node.CHANGES, self._follow_soon)
@@ -57,7 +57,7 @@ class TokenManager:
         await self._load()
 
     async def resume(self, session: MetadataSession) -> None:
-        """Go on with another session: all tokens are read anew."""
+        """Continue with another session: all tokens are read again."""
         self._session = session
         await self.start()
 
@@ -70,10 +70,10 @@ class TokenManager:
                 self.tokens.remove(token.token_id)
 
     async def create(self, owner: str, requester: str, renewers: tuple[str, ...], lifetime_ms: int) -> Token:
-        """A new token. A lifetime of 0 or less asks for the longest that delegation.token.max.lifetime.ms allows."""
+        """Create a token. A lifetime of 0 or less means delegation.token.max.lifetime.ms."""
         async with self._turn:
             if len(self.tokens) >= MOST_TOKENS:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"there can be {MOST_TOKENS} delegation tokens at most")
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"at most {MOST_TOKENS} delegation tokens are allowed")
             now_ms = self._clock_ms()
             most_ms = self._max_lifetime_ms
             token = Token(
@@ -92,13 +92,13 @@ class TokenManager:
             return token
 
     async def renew(self, principal: str, token_hmac: bytes, period_ms: int) -> int:
-        """When it expires now. A negative period asks for delegation.token.expiry.time.ms."""
+        """Renew a token; returns its new expiry. A negative period means delegation.token.expiry.time.ms."""
         async with self._turn:
             token = self._find(principal, token_hmac)
             return await self._extend(token, self._expiry_time_ms if period_ms < 0 else period_ms)
 
     async def expire(self, principal: str, token_hmac: bytes, period_ms: int) -> int:
-        """When it expires now. With a negative period it is removed at once."""
+        """Set the expiry of a token and return it. A negative period removes the token at once."""
         async with self._turn:
             token = self._find(principal, token_hmac)
             if period_ms < 0:
@@ -107,7 +107,7 @@ class TokenManager:
             return await self._extend(token, period_ms)
 
     async def remove_expired(self) -> None:
-        """The task that recurs every delegation.token.expiry.check.interval.ms."""
+        """Remove expired tokens; runs every delegation.token.expiry.check.interval.ms."""
         for token in self.tokens.all():
             if token.is_over(self._clock_ms()):
                 async with self._turn:
@@ -151,7 +151,7 @@ class TokenManager:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the token could not be stored: {error}") from error
 
     async def _take(self, token_id: str) -> None:
-        """Put in force what the tree has for a token."""
+        """Put the token of the tree in force."""
         try:
             data = (await self._session.get(token_node.path_of(token_id))).data
             self.tokens.put(token_node.decode_token(token_id, data))
@@ -168,7 +168,7 @@ class TokenManager:
         session = self._session
         async with self._turn:
             if event.kind.name == "RESUMED":
-                await self._load()  # notifications may be gone
+                await self._load()  # notifications may have been deleted
             names = await session.children(token_node.CHANGES)
             for name in [name for name in names if name > self._seen]:
                 try:

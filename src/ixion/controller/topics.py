@@ -1,8 +1,7 @@
 """Creates and deletes topics, and adds partitions to them.
 
-A change is planned, written to the tree, and given to the broker (`own_broker`): its disks first, its cluster image
-last. So a client that sees a topic can use it, and a crash in between leaves the tree as the truth from
-which the next start goes on.
+A change is planned, written to the tree, and sent to the broker (`own_broker`): its disks first, its cluster image
+last. So a client that sees a topic can use it, and after a crash in between the next start continues from the tree.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ from ixion.timer.turns import Pauses, Steps, in_turns
 logger = logging.getLogger(__name__)
 
 
-Charge = Callable[[int], None]  # notes so many changes of partitions; KafkaError if a quota refuses them
+Charge = Callable[[int], None]  # charges this many changed partitions; KafkaError if a quota refuses them
 
 
 def free(_count: int) -> None:
-    """Changes that no quota is about."""
+    """Charges nothing: no quota applies."""
 
 
 @dataclass(slots=True, kw_only=True)
 class TopicOutcome:
-    """What became of one topic of a request."""
+    """The outcome for one topic of a request."""
 
     name: str
     code: ErrorCode = ErrorCode.NONE
@@ -70,12 +69,12 @@ class Topics:
         self._image = image
         self._own = own
         self._config = config
-        self.half_deleted: set[str] = set()  # their logs are gone; the tree could not be written yet
+        self.half_deleted: set[str] = set()  # logs are deleted, but the tree could not be written yet
 
     async def create(
         self, wanted: Sequence[NewTopic], validate_only: bool = False, charge: Charge = free
     ) -> list[TopicOutcome]:
-        """An outcome for each topic, in their order. One that is refused does not hold up the others."""
+        """An outcome for each topic, in their order. A refused topic does not affect the others."""
         return await self._queue.run(lambda: self._create(wanted, validate_only, charge))
 
     async def _create(self, wanted: Sequence[NewTopic], validate_only: bool, charge: Charge) -> list[TopicOutcome]:
@@ -120,7 +119,7 @@ class Topics:
     async def delete(
         self, names: Sequence[str], ids: Mapping[str, bytes] | None = None, charge: Charge = free
     ) -> list[TopicOutcome]:
-        """By name. A topic in `ids` must still have that id: one of the same name may have been made meanwhile."""
+        """Delete by name. A topic in `ids` must still have that id: another of that name may have been created."""
         return await self._queue.run(lambda: self._delete_checked(names, ids, charge))
 
     async def _delete_checked(
@@ -150,7 +149,7 @@ class Topics:
         return outcomes
 
     async def finish_deletions(self) -> None:
-        """Delete the nodes of half-deleted topics. The next start would do it, too; better now."""
+        """Delete the nodes of half-deleted topics, instead of leaving that to the next start."""
         for name in sorted(self.half_deleted):
             try:
                 await self._session.multi(await operations_to_delete(self._session, name))
@@ -167,7 +166,7 @@ class Topics:
         validate_only: bool = False,
         charge: Charge = free,
     ) -> None:
-        """Bring a topic to `count` partitions. KafkaError if that cannot be."""
+        """Bring a topic to `count` partitions. KafkaError if that is not possible."""
         await self._queue.run(lambda: self._grow(name, count, assignment, validate_only, charge))
 
     async def _grow(
@@ -196,7 +195,7 @@ class Topics:
 
 
 def charged(outcome: TopicOutcome, charge: Charge, count: int) -> bool:
-    """Whether the quota allows `count` more changes; the outcome says so if not."""
+    """Whether the quota allows `count` more changes; if not, sets the outcome."""
     fault = refusal_of(partial(charge, count))
     if fault is not None:
         outcome.code, outcome.message = fault.code, fault.message

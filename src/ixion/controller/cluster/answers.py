@@ -1,4 +1,4 @@
-"""What the answers of brokers ask of the controller: replicas on failed disks, and replicas that are deleted."""
+"""Handles answers of brokers: replicas on failed disks, and deleted replicas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest, StopRep
 
 logger = logging.getLogger(__name__)
 
-numbers = count()  # of answers: each is looked at, also if others of the same broker wait
+numbers = count()  # of answers: each gets its own change, even if others of the same broker wait
 
 
 def answered(term: Term, broker: int, request: ControlRequest, answer: ControlResponse) -> None:

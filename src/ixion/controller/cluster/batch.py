@@ -1,4 +1,4 @@
-"""The requests to brokers that follow from one change: LeaderAndIsr, UpdateMetadata and StopReplica, in this order.
+"""The requests to brokers for one change: LeaderAndIsr, UpdateMetadata and StopReplica, in this order.
 
 A change names partitions and the brokers to be informed; `requests` then makes one request of each kind for each
 broker, or several if there are very many partitions. Every broker gets UpdateMetadata for a partition whose leader or
@@ -39,7 +39,7 @@ T = TypeVar("T")
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
 IN_REQUEST: Final = 10_000  # partitions in one request; each is up to 20 elements of it
-MORE_FOLLOW: Final = 1  # of UpdateMetadata: "incremental", which only matters to our brokers while ZooKeeper is used
+MORE_FOLLOW: Final = 1  # of UpdateMetadata: "incremental"; on ZooKeeper only ixion's brokers look at it
 DELETED: Final = -2  # as a leader: the partition is being deleted; as a leader epoch: whatever the epoch is
 NO_EPOCH: Final = -1
 NEVER_LED: Final = Leadership(leader=NO_LEADER, leader_epoch=0, isr=())  # of a doomed partition without a state
@@ -48,7 +48,7 @@ PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """The controller that the requests are from."""
+    """The controller that sends the requests."""
 
     controller_id: int
     controller_epoch: int
@@ -58,10 +58,10 @@ class Sender:
 class Batch:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._led: dict[int, dict[TopicPartition, bool]] = {}  # broker -> partition -> it is new
-        self._stopped: dict[int, dict[TopicPartition, bool]] = {}  # broker -> partition -> delete its log
+        self._led: dict[int, dict[TopicPartition, bool]] = {}  # broker -> partition -> whether it is new
+        self._stopped: dict[int, dict[TopicPartition, bool]] = {}  # broker -> partition -> whether to delete its log
         self._shown: dict[int, set[TopicPartition]] = {}  # broker -> partitions to be shown in its metadata
-        # The same for all brokers. A set for each would have brokers times partitions entries when a controller begins.
+        # Partitions for all brokers: one set, because a set per broker would be too large when a term begins.
         self._shown_to_all: set[TopicPartition] | None = None
 
     def lead(self, brokers: Iterable[int], key: TopicPartition, *, is_new: bool = False) -> None:
@@ -93,7 +93,7 @@ class Batch:
         return not (self._led or self._stopped or self._shown) and self._shown_to_all is None
 
     def requests(self, sender: Sender) -> Steps[dict[int, list[ControlRequest]]]:
-        """By broker; none for a broker that is not registered."""
+        """Requests by broker; none for a broker that is not registered."""
         made: dict[int, list[ControlRequest]] = {}
         brokers = self._cluster.brokers
         for broker, led in self._led.items():
@@ -101,7 +101,7 @@ class Batch:
                 for some in pieces(list(led.items())):
                     request = yield from self._leader_and_isr(sender, brokers[broker].epoch, dict(some))
                     made.setdefault(broker, []).append(request)
-        # Both lists are the same for all brokers, and encoding them for each would take most of a controller's time.
+        # Both lists are encoded once for all brokers: encoding them for each took most of a controller's time.
         everyone = Kept([broker_entry(member) for member in brokers.values()])
         known: dict[frozenset[TopicPartition], list[Kept[UpdateMetadataTopicState]]] = {}
         for_all = None if self._shown_to_all is None else frozenset(self._shown_to_all)
@@ -238,7 +238,7 @@ class Batch:
 
 
 def pieces(keys: list[T]) -> list[list[T]]:
-    """What goes into one request: a broker reads no more than `ELEMENT_BUDGET` elements. Nothing is one piece."""
+    """Splits keys into requests: a broker reads at most `ELEMENT_BUDGET` elements. An empty list is one piece."""
     return [keys[first : first + IN_REQUEST] for first in range(0, max(len(keys), 1), IN_REQUEST)]
 
 

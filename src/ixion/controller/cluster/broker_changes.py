@@ -1,6 +1,6 @@
-"""What the controller does when brokers come, go, come back as another life, or change their addresses.
+"""What the controller does when brokers register, go away, restart, or change their addresses.
 
-A broker is known by its id and its epoch: the same id with another epoch has gone and come back between two looks.
+A broker is its id and its epoch: the same id with another epoch has gone and come back between two looks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 async def follow_brokers(term: Term) -> None:
-    """Compare the brokers that are registered with those that were."""
+    """Compare the registered brokers with those of the last look, and handle the differences."""
     known = term.cluster.brokers
     now = await registered_brokers(term.session)
     come = [member for broker, member in now.items() if broker not in known]
@@ -35,7 +35,7 @@ async def follow_brokers(term: Term) -> None:
     ]
     if come or gone or bounced:
         logger.info(
-            "brokers come: %s, gone: %s, restarted: %s; %d are registered",
+            "brokers new: %s, gone: %s, restarted: %s; %d are registered",
             *([member.broker_id for member in members] for members in (come, gone, bounced)),
             len(now),
         )
@@ -75,7 +75,7 @@ async def brokers_gone(term: Term, brokers: Iterable[int]) -> None:
 
 
 async def replicas_lost(term: Term, batch: Batch, replicas: list[Replica]) -> None:
-    """Their partitions get other leaders, and they leave the ISR."""
+    """Elect other leaders for the partitions of lost replicas, and take these out of the ISR."""
     cluster = term.cluster
     headless: dict[TopicPartition, None] = {}
     for name, number, broker in replicas:
@@ -88,7 +88,7 @@ async def replicas_lost(term: Term, batch: Batch, replicas: list[Replica]) -> No
 
 
 async def brokers_come(term: Term, members: Iterable[Member]) -> None:
-    """Send the other brokers the newcomers, and the newcomers all partitions; then bring their replicas online."""
+    """Send the newcomers to the other brokers and all partitions to the newcomers; then bring their replicas online."""
     cluster = term.cluster
     newcomers = {member.broker_id: member for member in members}
     for broker, member in newcomers.items():
@@ -109,7 +109,7 @@ async def brokers_come(term: Term, members: Iterable[Member]) -> None:
 
 
 async def disks_changed(term: Term, broker: int, failed: set[TopicPartition], working: set[TopicPartition]) -> None:
-    """A broker has answered which of its replicas are on a log directory that failed."""
+    """Handle a broker's answer about which of its replicas are on a failed log directory."""
     cluster = term.cluster
     if broker not in cluster.brokers:
         return

@@ -1,8 +1,8 @@
-"""The way from the controller to the brokers: a channel for each, with one request under way.
+"""Sends the controller's requests to the brokers: a channel for each broker, with one request in flight.
 
-A request is sent again after any fault until the broker has answered it, or until its registration goes. So a broker
-gets every request of a controller in their order, some of them twice; the second time has no effect, because the
-leader epoch in it is not new. The controller's own broker gets the same requests by a call (`Door`).
+A request is sent again after any fault until the broker has answered it, or is no longer registered. So a broker gets
+all requests of a controller in their order, some of them twice; a repeated one has no effect, because its leader epoch
+is not new. The controller's own broker gets the same requests by a call (`Door`).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ ControlResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataRes
 Answered = Callable[[int, ControlRequest, ControlResponse], None]
 
 PAUSE_S: Final = 0.1  # before a request is sent again
-ENDS_S: Final = 5.0  # for the ends of logs, while an election waits
+ENDS_S: Final = 5.0  # to ask for the ends of logs, while an election waits
 LATEST: Final = -1
 DEBUGGER: Final = -2  # as a replica id: any replica answers
-# What inter.broker.protocol.version 3.9 speaks; these are not negotiated.
+# The versions of inter.broker.protocol.version 3.9; they are not negotiated.
 VERSIONS: Final[dict[type[Struct], tuple[ApiKey, int]]] = {
     LeaderAndIsrRequest: (ApiKey.LEADER_AND_ISR, 7),
     StopReplicaRequest: (ApiKey.STOP_REPLICA, 4),
@@ -50,13 +50,13 @@ VERSIONS: Final[dict[type[Struct], tuple[ApiKey, int]]] = {
 
 
 class Carrier(Protocol):
-    """Brings one request to a broker."""
+    """Sends one request to a broker."""
 
     async def carry(self, request: ControlRequest) -> ControlResponse: ...
 
     async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
-        """How far its logs of these partitions go: `NO_LOG` for one that it does not have. Those of which it does not
-        know, because a directory is offline, are left out."""
+        """The last epoch and the end of its logs of these partitions: `NO_LOG` if it has no log; left out if it does
+        not know, because a directory is offline."""
         ...
 
     def close(self) -> None: ...
@@ -80,7 +80,7 @@ class RemoteCarrier:
     async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
         if self._channel is None:
             return {}
-        # Older versions are Apache Kafka's, whose answer has the epoch of the partition and not that of the log.
+        # Only ixion answers newer versions; Apache Kafka's answer has the epoch of the partition, not that of the log.
         version = await self._channel.version(ApiKey.LIST_OFFSETS, oldest=11)
         topics: dict[str, list[ListOffsetsPartition]] = {}
         for name, number in keys:
@@ -120,13 +120,13 @@ class LocalCarrier:
         return self._door.log_ends(keys)
 
     def close(self) -> None:
-        """There is no connection."""
+        """Does nothing: there is no connection."""
 
 
 def carriers(
     node_id: int, door: Door, listener: str, timeout_ms: int, connect: Connect = connect
 ) -> Callable[[Member], Carrier]:
-    """The ways to brokers: a call for this broker, connections for the others, which get so long for an answer."""
+    """Makes carriers: calls for this broker, connections with this timeout for the others."""
 
     def carrier_to(member: Member) -> Carrier:
         if member.broker_id == node_id:
@@ -157,11 +157,11 @@ class BrokerChannel:
             async with asyncio.timeout(ENDS_S):
                 return await self._carrier.log_ends(keys)
         except (KafkaError, TimeoutError) as error:
-            logger.info("broker %d does not say where its logs end: %s", self.member.broker_id, error)
+            logger.info("broker %d did not answer where its logs end: %s", self.member.broker_id, error)
             return {}
 
     def mark(self) -> asyncio.Future[None]:
-        """Done when every request before it has been answered, or the channel is closed."""
+        """A future that is done when all requests so far are answered, or the channel is closed."""
         mark: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(mark)
         self._stirred.set()
@@ -218,19 +218,19 @@ class Channels:
         self._channels[member.broker_id] = BrokerChannel(member, self._make_carrier(member), self._answered)
 
     def send(self, broker: int, request: ControlRequest) -> None:
-        """Nothing is sent to a broker without a channel: it is not registered."""
+        """Does nothing if the broker has no channel: it is not registered."""
         channel = self._channels.get(broker)
         if channel is not None:
             channel.send(request)
 
     async def log_ends(self, wanted: Mapping[int, Sequence[TopicPartition]]) -> dict[int, LogEnds]:
-        """Of each broker, how far its logs of these partitions go, as far as it says so in time."""
+        """The ends of these logs by broker; brokers that do not answer in time are left out."""
         asked = {broker: keys for broker, keys in wanted.items() if broker in self._channels}
         found = await asyncio.gather(*(self._channels[broker].log_ends(keys) for broker, keys in asked.items()))
         return dict(zip(asked, found, strict=True))
 
     async def settled(self, broker: int) -> None:
-        """Returns when the broker has answered all that was sent to it until now, or is gone."""
+        """Returns when the broker has answered all requests so far, or is gone."""
         channel = self._channels.get(broker)
         if channel is not None:
             await channel.mark()

@@ -1,6 +1,6 @@
-"""What the controller knows of the cluster: brokers, topics, replicas, leaders, and the phase of each.
+"""The controller's view of the cluster: brokers, topics, replicas, leaders, and the phase of each.
 
-It is made anew from the tree by every controller, and changed on its queue only, after the tree was changed.
+Every controller builds it from the tree. It changes only on the controller's queue, after the tree.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Member:
     """A broker that is registered."""
 
     broker_id: int
-    epoch: int  # the zxid that created its registration: another one is another life of the broker
+    epoch: int  # the zxid of its registration: another one means that the broker restarted
     registration: Registration
 
 
@@ -47,7 +47,7 @@ class Cluster:
         self.ids: dict[bytes, str] = {}
         self.leaderships: dict[TopicPartition, Leadership] = {}
         self.doomed: set[str] = set()  # topics that are being deleted
-        self.failed_disks: set[Replica] = set()  # replicas whose broker lives, but not their log directory
+        self.failed_disks: set[Replica] = set()  # replicas on a failed log directory of a live broker
         self._partitions: dict[TopicPartition, PartitionPhase] = {}
         self._replicas: dict[Replica, ReplicaPhase] = {}
 
@@ -103,7 +103,7 @@ class Cluster:
 
     @property
     def live(self) -> list[int]:
-        """Registered, and not shutting down."""
+        """Brokers that are registered and not shutting down."""
         return [broker for broker in self.brokers if broker not in self.stopping]
 
     def online(self, key: TopicPartition, *, with_stopping: bool = False) -> list[int]:
@@ -144,7 +144,7 @@ class Cluster:
             self._replicas[replica] = phase
 
     def found_partition(self, key: TopicPartition, phase: PartitionPhase) -> None:
-        """As the take-over finds it: no transition."""
+        """Set the phase that the take-over finds; no transition."""
         self._partitions[key] = phase
 
     def found_replica(self, replica: Replica, phase: ReplicaPhase) -> None:

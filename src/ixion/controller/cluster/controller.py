@@ -1,8 +1,8 @@
 """The controller of several brokers: elected on `/controller`, it leads for a term, and stands by otherwise.
 
 A broker that is not elected watches `/controller` and tries again when that node goes. A controller resigns when
-another one was elected, when its session expires, or when a change failed half-way. Its term then ends before anything
-else happens: nothing that was queued is written any more.
+another broker is elected, when its session expires, or when a change fails half-way. Its term ends before anything else
+happens: no queued change is written any more.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ClusterController:
         carrier_to: Callable[[Member], Carrier],
         listener: str,
     ) -> None:
-        """`carrier_to` makes the way to a broker; `listener` is the one by which brokers reach each other."""
+        """`carrier_to` makes the carrier to a broker; `listener` is the one between brokers."""
         self.node_id = node_id
         self.figures = ControllerFigures()
         self._session = session
@@ -70,7 +70,7 @@ class ClusterController:
         self._failed = False
         self._unclean = False
         self._cancel_watch: Cancel = lambda: None
-        self._own_queue = ChangeQueue()  # of settings: any broker may change them
+        self._own_queue = ChangeQueue()  # for settings: any broker may change them
         self.topics = ClusterTopics(self.active)
         self.leaders = ClusterLeaders(self.active)
         self.isr = IsrChanges(self.active)
@@ -102,14 +102,14 @@ class ClusterController:
         session.on_expired(lambda: self._session_expired(session))
         try:
             await self._look()
-        except CorruptNodeError as error:  # a broker that gave up for it would not be registered either
+        except CorruptNodeError as error:  # without this a broker would not even register
             logger.error("no controller is known: %s", error)
             self._stirred.set()
         self._runner = asyncio.get_running_loop().create_task(self._run())
 
     async def end(self) -> None:
-        """Resign, if this broker is the controller, and take part in no election. To be awaited before another
-        session is opened: what an earlier term had queued is refused by then."""
+        """Resign, if this broker is the controller, and take part in no election. Await this before another session is
+        opened: then queued changes of the earlier term are refused."""
         self._cancel_watch()
         if self._term is not None:
             self._term.close()
@@ -124,7 +124,7 @@ class ClusterController:
         self._own_queue.stop()
 
     def balance_soon(self) -> None:
-        """Leadership goes back to preferred replicas; nothing is done by a broker that is not the controller."""
+        """Move leadership back to preferred replicas. Does nothing if this broker is not the controller."""
         term = self._term
         if term is not None:
             term.soon("balance", lambda: balance(term))
@@ -141,7 +141,7 @@ class ClusterController:
             self._stirred.clear()
             try:
                 await self._look()
-            except Exception as error:  # if this task ended, this broker would never stand for election again
+            except Exception as error:  # the task must go on: otherwise this broker would never be elected again
                 expected = isinstance(error, (MetadataError, KafkaError, CorruptNodeError))
                 logger.warning("the election of the controller is repeated: %s", error, exc_info=not expected)
                 await asyncio.sleep(PAUSE_S)
@@ -178,7 +178,7 @@ class ClusterController:
             self._fail(term)
 
     def _watch(self, term: Term) -> None:
-        """Watch before the tree is read, so that no change in between is missed."""
+        """Watch the tree before it is read, so that no change in between is missed."""
         events: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
             paths.BROKERS: lambda: follow_brokers(term),
             paths.TOPICS: lambda: self.topics.follow(term),
@@ -196,14 +196,14 @@ class ClusterController:
             self._stirred.set()
 
     def _session_expired(self, session: MetadataSession) -> None:
-        """ZooKeeper has given `/controller` away: nothing more is written, though the term is still being ended."""
+        """ZooKeeper has deleted `/controller`: write nothing more, even before the term has ended."""
         if session is self._session and self._term is not None:
             self._term.close()
 
     async def _end_term(self) -> None:
         term = self._term
         if term is not None:
-            await term.end()  # if this is cancelled, the term is still to be ended
+            await term.end()  # if this is cancelled, `_term` stays set and can be ended again
             self._term = None
 
     async def _resign(self) -> None:

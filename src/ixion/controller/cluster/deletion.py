@@ -1,7 +1,7 @@
-"""Deletes topics: every broker drops them from its metadata, the brokers with replicas delete these, then the nodes go.
+"""Deletes topics: first from the metadata of every broker, then the replicas, then the nodes.
 
 A replica on a broker that is gone cannot be deleted now. The topic stays doomed, its nodes stay in the tree, and the
-deletion goes on when that broker comes back. Clients no longer see the topic meanwhile.
+deletion continues when that broker returns. Clients no longer see the topic meanwhile.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def begin(term: Term, names: Iterable[str]) -> None:
 
 
 async def resume(term: Term) -> None:
-    """Ask the brokers that live to delete those replicas that they still have."""
+    """Ask live brokers to delete the replicas that they still have."""
     cluster = term.cluster
     batch = term.batch()
     for name in cluster.doomed:
@@ -59,7 +59,7 @@ async def resume(term: Term) -> None:
 
 
 async def replicas_lost(term: Term, replicas: Iterable[Replica]) -> None:
-    """Their broker is gone: what it was asked to delete may be there when it comes back."""
+    """Keep replicas of a lost broker marked: they may still exist when it returns."""
     for replica in replicas:
         if term.cluster.replica_phase(replica) is not ReplicaPhase.DELETED:
             if term.cluster.replica_phase(replica) is ReplicaPhase.ONLINE:
@@ -70,7 +70,7 @@ async def replicas_lost(term: Term, replicas: Iterable[Replica]) -> None:
 
 
 async def answered(term: Term, broker: int, codes: Mapping[TopicPartition, int]) -> None:
-    """A broker has answered to StopReplica with deletion."""
+    """Handle a broker's answer to StopReplica with deletion."""
     cluster = term.cluster
     for (name, number), code in codes.items():
         replica = (name, number, broker)
@@ -103,7 +103,7 @@ def is_stuck(term: Term, name: str) -> bool:
 
 
 async def nodes_of(term: Term, name: str) -> list[str]:
-    """The nodes of a topic that are in the tree, children first; the mark of its deletion last."""
+    """The nodes of a topic, children first; the mark of its deletion last."""
     session = term.session
 
     async def below(path: str) -> list[str]:

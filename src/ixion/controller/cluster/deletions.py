@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Deletions:
-    """`changed` is called whenever a deletion went on or got stuck."""
+    """`changed` is called whenever a deletion makes progress or gets stuck."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []

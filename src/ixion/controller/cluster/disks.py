@@ -1,6 +1,6 @@
 """Log directories that failed, or have room again.
 
-A broker says so by a node, and its answer to LeaderAndIsr says which replicas work.
+A broker reports this by a node; its answer to LeaderAndIsr then says which replicas work.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def follow_failed_disks(term: Term) -> None:
             logger.error("the notice at %s is ignored: %s", path, error)
     batch = term.batch()
     for replica in cluster.replicas_on(brokers & cluster.brokers.keys()):
-        # Also those that are lost: a full disk may have room again.
+        # Lost replicas too: a full disk may have room again.
         is_there = cluster.replica_phase(replica) is ReplicaPhase.ONLINE or replica in cluster.failed_disks
         if replica[0] not in cluster.doomed and is_there:
             put_online(term, batch, (replica,))

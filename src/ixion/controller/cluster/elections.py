@@ -1,15 +1,15 @@
 """Which replica leads a partition: the rules of the controller's elections, without I/O.
 
-Every rule goes through the replicas in the order of the assignment and takes the first that it may take:
+Every rule takes the first eligible replica in the order of the assignment. Eligible is:
 
     offline              alive and in the ISR; if there is none and unclean elections are allowed, any that is alive
     reassignment         of the target replicas: alive and in the ISR
-    last one came back   of those that are alive, the one whose log goes furthest, if no member of the ISR ran through
+    last one came back   the alive replica with the longest log, if every member of the ISR restarted
     restarted unseen     alive, in the ISR, and its broker has not restarted since the ISR was written
     preferred            only the first replica: alive and in the ISR
     controlled shutdown  alive, in the ISR, and its broker is not shutting down
 
-A rule returns the new leadership in the next leader epoch, or None if no replica can be taken.
+A rule returns the new leadership in the next leader epoch, or None if no replica is eligible.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Rule = Callable[[Replicas, Leadership], Leadership | None]
 
 
 def target_of(replicas: Replicas) -> tuple[int, ...]:
-    """The replicas that are left when the reassignment is over."""
+    """The replicas after the reassignment."""
     return tuple([broker for broker in replicas.all if broker not in replicas.removing])
 
 
 def first_leadership(replicas: Replicas, online: Collection[int]) -> Leadership | None:
-    """Of a partition that is new: every replica that lives is in sync, as all of them are empty."""
+    """The first leadership of a new partition: every live replica is in sync, because all are empty."""
     isr = tuple([broker for broker in replicas.all if broker in online])
     return Leadership(leader=isr[0], leader_epoch=FIRST_EPOCH, isr=isr) if isr else None
 
@@ -49,12 +49,12 @@ def after_leader_loss(
 def with_most(
     replicas: Replicas, known: Leadership, online: Collection[int], ends: Mapping[int, tuple[int, int]]
 ) -> Leadership | None:
-    """Every live replica in sync has restarted, and may have lost what it had not synced (KIP-966): the replica whose
-    log goes furthest leads, and those in sync with less leave the ISR. None if nothing changes, or if the leader does
-    not say where its log ends (Apache Kafka's brokers do not).
+    """The leadership if every live in-sync replica has restarted, and may have lost unsynced records (KIP-966): the
+    replica with the longest log leads, and in-sync replicas with less leave the ISR. None if nothing changes, or if the
+    leader does not report where its log ends (Apache Kafka's brokers do not).
 
-    `ends` has the last leader epoch and the end of each log. A log that goes further than that of a former ISR member
-    has everything that was committed up to there: leaders of its last epoch were elected from the ISR.
+    `ends` has the last leader epoch and the end of each log. A log that is longer than that of a former ISR member has
+    every record that was committed up to its end, because leaders of its last epoch were elected from the ISR.
     """
     members = [broker for broker in replicas.all if broker in known.isr and broker in online]
     first = known.leader if known.leader in members else next(iter(members), NO_LEADER)
@@ -64,7 +64,7 @@ def with_most(
     for broker in replicas.all:
         if broker in online and ends.get(broker, (-1, -1)) > ends[best]:
             best = broker
-    if best == first:  # a member that does not say it stays
+    if best == first:  # a member that did not report its end stays
         isr = tuple([broker for broker in known.isr if broker in online and ends.get(broker, ends[best]) == ends[best]])
     else:
         isr = (best, *[broker for broker in members if broker != best and ends.get(broker) == ends[best]])
@@ -76,7 +76,7 @@ def with_most(
 def without_restarted(
     replicas: Replicas, known: Leadership, online: Collection[int], restarted: Collection[int]
 ) -> Leadership | None:
-    """Members of the ISR that restarted unseen leave it, and none of them leads. None if no other member is alive."""
+    """Take members that restarted unseen out of the ISR and elect another. None if no other member is alive."""
     left = tuple([broker for broker in known.isr if broker in online and broker not in restarted])
     if not left or left == known.isr:
         return None
@@ -102,7 +102,7 @@ def for_preferred(replicas: Replicas, known: Leadership, online: Collection[int]
 def for_shutdown(
     replicas: Replicas, known: Leadership, reachable: Collection[int], stopping: Collection[int]
 ) -> Leadership | None:
-    """`reachable`: alive, also those that are shutting down."""
+    """`reachable` are live brokers, with those that are shutting down."""
     for broker in replicas.all:
         if broker in reachable and broker in known.isr and broker not in stopping:
             return known.next(broker, tuple([member for member in known.isr if member not in stopping]))
@@ -110,7 +110,7 @@ def for_shutdown(
 
 
 def without_replica(known: Leadership, broker: int) -> Leadership | None:
-    """The replica is gone; None if that changes nothing. The last member stays in the ISR: only it has every record."""
+    """The leadership without a lost replica; None if nothing changes. The last ISR member stays in the ISR."""
     if broker not in known.isr and broker != known.leader:
         return None
     leader = NO_LEADER if broker == known.leader else known.leader
@@ -122,10 +122,10 @@ def without_replica(known: Leadership, broker: int) -> Leadership | None:
 
 
 def reassigned_to(replicas: Replicas, target: tuple[int, ...]) -> Replicas:
-    """A reassignment begun or replaced: those to be added lead the list in the order of the target.
+    """The assignment when a reassignment begins or is replaced: added replicas first, in the order of the target.
 
-    The replicas that a running reassignment was adding are not part of what it started from, so a new target that
-    leaves them out drops them.
+    Replicas that a running reassignment was adding are not part of its original replicas, so a new target without them
+    drops them.
     """
     origin = [broker for broker in replicas.all if broker not in replicas.adding]
     everyone = tuple(dict.fromkeys((*target, *origin)))

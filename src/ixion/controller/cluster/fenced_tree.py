@@ -1,10 +1,11 @@
 """The controller's way to write to the tree: every write checks that no other controller was elected since.
 
 A write is one transaction that begins with a check of the version of `/controller_epoch`. If that check fails, another
-broker is the controller (`DeposedError`): stop at once. If another operation fails, that is an ordinary conflict.
+broker is the controller (`DeposedError`), and this one must stop at once. If another operation fails, that is an
+ordinary conflict.
 
 A lost connection leaves the outcome open. Then the tree is read: a transaction is done as a whole or not at all. All of
-its operations are looked at, because some of the nodes may have been as wanted before.
+its operations are compared, because some of the nodes may have had the wanted value before.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ixion.timer.turns import Pauses
 IN_FLIGHT: Final = 200  # transactions that are sent before the first is answered
 CHUNK_BYTES: Final = 256 * 1024  # of data in one transaction; ZooKeeper takes 1 MiB
 CHUNK_OPERATIONS: Final = 500
-OPERATION_BYTES: Final = 64  # of an operation beside its path and data, rounded up
+OPERATION_BYTES: Final = 64  # of an operation besides its path and data, rounded up
 MAX_NODE: Final = (1 << 20) - 4_096  # bytes of data that fit into one request to ZooKeeper, with path and check
 
 
@@ -50,11 +51,11 @@ class FencedTree:
         self._closed = False
 
     def close(self) -> None:
-        """The controller has resigned. What it still wants to write is refused."""
+        """Refuse all further writes, because the controller has resigned."""
         self._closed = True
 
     async def write(self, operations: Sequence[Operation]) -> list[Result]:
-        """All of the operations or none of them."""
+        """Do all of the operations or none."""
         while True:
             if self._closed:
                 raise DeposedError("this broker has resigned as the controller")
@@ -72,7 +73,7 @@ class FencedTree:
             return results[1:]
 
     async def write_each(self, writes: Sequence[Sequence[Operation]]) -> list[list[Result] | MetadataError]:
-        """Each in a transaction of its own, many of them under way at a time. Returns the outcome of each."""
+        """Write each in its own transaction, with many in flight. Returns the outcome of each."""
         outcomes: list[list[Result] | MetadataError] = []
         for start in range(0, len(writes), IN_FLIGHT):
             some = [self.write(operations) for operations in writes[start : start + IN_FLIGHT]]
@@ -83,7 +84,7 @@ class FencedTree:
         return outcomes
 
     async def create_all(self, nodes: Sequence[Create]) -> None:
-        """Create nodes, parents first, in as few transactions as ZooKeeper takes. Those that are there stay."""
+        """Create nodes, parents first, in few transactions. Existing nodes stay."""
         for chunk in chunks(nodes):
             try:
                 await self.write(chunk)
@@ -93,7 +94,7 @@ class FencedTree:
                         raise outcome from None
 
     async def delete_all(self, doomed: Sequence[str]) -> None:
-        """Delete nodes in this order. Those that are gone already are passed over."""
+        """Delete nodes in this order. Missing nodes are skipped."""
         for chunk in chunks([Delete(path) for path in doomed]):
             try:
                 await self.write(chunk)
@@ -105,9 +106,9 @@ class FencedTree:
                         continue
 
     async def write_states(self, states: Mapping[TopicPartition, Leadership]) -> dict[TopicPartition, Leadership]:
-        """Write the states of partitions under the versions that they carry. Returns those that were written.
+        """Write the states of partitions at their versions. Returns those that were written.
 
-        A partition whose node had another version is left out: read it (`read_states`), and decide anew.
+        A partition whose node has another version is left out: read it (`read_states`) and decide again.
         """
         writes: list[list[Operation]] = []
         pauses = Pauses()

@@ -1,4 +1,4 @@
-"""What a controller has done since its broker started, for metrics: it outlives terms."""
+"""Counters of a controller since its broker started, over all its terms, for metrics."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ixion.controller.cluster.leadership import NO_LEADER, Leadership
 
 class ControllerFigures:
     def __init__(self) -> None:
-        self.elections: dict[str, int] = {}  # leaders that moved, by why
-        self.unclean = 0  # of them, those to a replica out of sync: records may be lost
+        self.elections: dict[str, int] = {}  # leaders that moved, by reason
+        self.unclean = 0  # those that moved to an out-of-sync replica: records may be lost
         self.terms = 0  # how often this broker was elected
 
     def elected(self, before: Leadership, after: Leadership, why: str) -> None:

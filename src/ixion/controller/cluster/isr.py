@@ -75,7 +75,7 @@ async def alter(term: Term, request: AlterPartitionRequest) -> Outcomes:
         batch.show(cluster.brokers, written)
     stale = [key for key in wanted if key not in written]
     await refresh(term, stale)
-    # A leader with an older state than the tree waits for a LeaderAndIsr that says how things are.
+    # A leader with an older state than the tree waits for a LeaderAndIsr with the present one.
     stale += [
         (cluster.ids[topic_id], number)
         for (topic_id, number), outcome in outcomes.items()

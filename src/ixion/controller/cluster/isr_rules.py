@@ -1,6 +1,6 @@
-"""What the controller answers to a leader that wants another ISR (AlterPartition), without I/O.
+"""How the controller answers AlterPartition, by which a leader asks for another ISR. Without I/O.
 
-The order of the checks matters. A repeated request must succeed, although its partition epoch is old by then.
+The order of the checks matters. A retry must succeed, although its partition epoch is old by then.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class WantedIsr:
 def judge(
     known: Leadership, replicas: Replicas, wanted: WantedIsr, live: Mapping[int, int], stopping: Collection[int]
 ) -> Leadership | ErrorCode:
-    """The leadership to be written, or `known` if nothing changes; otherwise the code of the refusal.
+    """The leadership to write, or `known` if nothing changes; otherwise the error code.
 
-    `live`: broker -> epoch of its registration.
+    `live` has the registered epoch of each live broker.
     """
     isr = tuple(wanted.isr)
     if wanted.leader_epoch > known.leader_epoch or wanted.partition_epoch > known.partition_epoch:
-        return ErrorCode.NOT_CONTROLLER  # the leader has heard of a newer controller than this one
+        return ErrorCode.NOT_CONTROLLER  # the leader knows a newer controller than this one
     if wanted.leader_epoch < known.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if wanted.sender != known.leader:

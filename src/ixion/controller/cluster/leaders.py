@@ -1,4 +1,4 @@
-"""Elections that a client or the balance of leaders asks for, and the leaders of brokers that shut down."""
+"""Elections by request, balancing of leaders, and controlled shutdowns."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class ClusterLeaders:
         self._active = active
 
     async def elect(self, keys: Sequence[TopicPartition], unclean: bool) -> Outcomes:
-        """Let the preferred replica lead again. `unclean`: give a partition without a leader one, at any price."""
+        """Elect preferred replicas. `unclean`: elect any live replica where there is no leader."""
         term = self._active()
         outcomes = await term.run(lambda: elect_asked(term, keys, unclean))
         await term.channels.settled(term.sender.controller_id)
         return outcomes
 
     async def shut_down(self, broker: int, epoch: int) -> list[TopicPartition]:
-        """Move leadership away from a broker that wants to stop; the partitions that it still leads.
+        """Move leadership away from a broker that is about to stop. Returns the partitions that it still leads.
 
-        Returns when the new leaders lead, and the broker that stops knows them: it can name them to its clients. If
-        that broker is this one, its requests to the others end with it, and the new leaders would learn of their
-        leadership from the next controller only.
+        Returns when the new leaders lead, and the broker that stops knows them and can name them to its clients. If
+        that broker is this one, its requests to the others end with it, and the new leaders would wait for the next
+        controller.
         """
         term = self._active()
         left = await term.run(lambda: shut_down(term, broker, epoch))
@@ -47,8 +47,8 @@ class ClusterLeaders:
         try:
             async with asyncio.timeout(TAKEN_OVER_S):
                 await asyncio.gather(*(term.channels.settled(each) for each in concerned))
-        except TimeoutError:  # one is dead, and its session still lives
-            logger.info("not every broker has heard within %.0f s that broker %d stops", TAKEN_OVER_S, broker)
+        except TimeoutError:  # a broker is dead, but its session has not expired yet
+            logger.info("not every broker answered within %.0f s that broker %d stops", TAKEN_OVER_S, broker)
         return left
 
 
@@ -94,9 +94,9 @@ async def elect_preferred(
 
 
 def unbalanced(term: Term, percentage: int) -> list[TopicPartition]:
-    """Partitions to be led by their preferred replica again, of the brokers that lead too few of theirs.
+    """Partitions whose leadership should go back to the preferred replica, of brokers that lead too few of theirs.
 
-    Of ten partitions that prefer broker 1, it leads eight: 20 % are out of place.
+    If broker 1 leads eight of the ten partitions that prefer it, 20 % are out of place.
     """
     cluster = term.cluster
     preferring: dict[int, list[TopicPartition]] = {}
@@ -119,14 +119,14 @@ def unbalanced(term: Term, percentage: int) -> list[TopicPartition]:
 
 
 async def balance(term: Term) -> None:
-    """Give leadership back to preferred replicas, for brokers that lead too few of theirs."""
+    """Move leadership back to preferred replicas, for brokers that lead too few of theirs."""
     keys = unbalanced(term, term.config.current[LEADER_IMBALANCE_PER_BROKER_PERCENTAGE])
     if keys:
         await elect_preferred(term, keys, "leadership goes back to the preferred replica")
 
 
 async def shut_down(term: Term, broker: int, epoch: int) -> list[TopicPartition]:
-    """The broker gives up leadership wherever another replica can lead, and leaves the ISR of what it follows."""
+    """Move leadership to other replicas where possible, and take the broker out of the ISR of what it follows."""
     cluster = term.cluster
     member = cluster.brokers.get(broker)
     if member is None:

@@ -13,8 +13,8 @@ FIRST_EPOCH: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leadership:
-    """`partition_epoch` is the version of the node. It grows with every write, the leader epoch with every decision of
-    the controller: brokers ignore a leader epoch that they know already."""
+    """`partition_epoch` is the version of the node, and grows with every write. The leader epoch grows with every
+    decision of the controller: brokers ignore a leader epoch that they know already."""
 
     leader: int
     leader_epoch: int
@@ -25,7 +25,7 @@ class Leadership:
     zxid: int | None = field(default=None, compare=False)  # of the write; known only where the tree was just read
 
     def next(self, leader: int, isr: tuple[int, ...], recovering: bool | None = None) -> Leadership:
-        """A decision of the controller: the next leader epoch."""
+        """The leadership after a decision of the controller, in the next leader epoch."""
         return replace(
             self,
             leader=leader,

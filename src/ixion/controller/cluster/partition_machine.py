@@ -22,11 +22,11 @@ logger = logging.getLogger(__name__)
 
 Rule = Callable[[TopicPartition, Leadership], Leadership | None]
 
-SHOWN: Final = 20  # leaders that moved, with a line each in the log
+SHOWN: Final = 20  # moved leaders that get a log line each
 
 
 async def create_states(term: Term, batch: Batch, keys: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """NEW -> ONLINE: give partitions their first leader; those that got one. One without a live replica stays NEW."""
+    """NEW -> ONLINE: elect first leaders. Returns the partitions that got one; without a live replica they stay NEW."""
     cluster = term.cluster
     made: dict[TopicPartition, Leadership] = {}
     pauses = Pauses()
@@ -44,7 +44,7 @@ async def create_states(term: Term, batch: Batch, keys: Sequence[TopicPartition]
         nodes.append(Create(paths.partition(name, number)))
         nodes.append(Create(paths.partition_state(name, number), encode_partition_state(state_of(first, epoch))))
     await term.tree.create_all(nodes)
-    # An earlier controller may have written some of the states before it was stopped: those hold.
+    # An earlier controller may have written some of the states before it stopped: those stay.
     found = await term.tree.read_states(list(made))
     created = []
     for key in made:
@@ -61,7 +61,7 @@ async def create_states(term: Term, batch: Batch, keys: Sequence[TopicPartition]
 async def elect(
     term: Term, batch: Batch, keys: Iterable[TopicPartition], rule: Rule, why: str
 ) -> dict[TopicPartition, Leadership | None]:
-    """-> ONLINE: the leader that `rule` finds for each partition, written to the tree; None if it finds none."""
+    """-> ONLINE: elect by `rule` and write the leaders to the tree. Returns each outcome; None without a leader."""
     cluster = term.cluster
     outcomes: dict[TopicPartition, Leadership | None] = {}
     pending = list(keys)
@@ -100,7 +100,7 @@ async def elect(
 
 
 async def refresh(term: Term, keys: Sequence[TopicPartition]) -> None:
-    """Read states again that the tree has in another version than we know."""
+    """Read states again whose version in the tree is not the one we know."""
     found = await term.tree.read_states(keys)
     for key in keys:
         known = found.get(key)
@@ -127,7 +127,7 @@ async def bring_online(term: Term, batch: Batch, keys: Iterable[TopicPartition] 
 
 
 async def elect_most(term: Term, batch: Batch, keys: Sequence[TopicPartition]) -> None:
-    """Where the last replica in sync is back and others live: ask each how much it has, before one is elected."""
+    """If the last in-sync replica is back and others are alive, compare their logs before one is elected."""
     cluster = term.cluster
     doubtful = []
     for key in keys:
@@ -138,7 +138,7 @@ async def elect_most(term: Term, batch: Batch, keys: Sequence[TopicPartition]) -
 
 
 async def elect_furthest(term: Term, batch: Batch, keys: Sequence[TopicPartition], why: str) -> None:
-    """Ask every live replica where its log ends, and let the one lead whose log goes furthest."""
+    """Ask every live replica where its log ends, and elect the one with the longest log."""
     cluster = term.cluster
     asked: dict[int, list[TopicPartition]] = {}
     for key in keys:
@@ -169,5 +169,5 @@ async def elect_offline(
 
 
 async def next_epoch(term: Term, batch: Batch, keys: Sequence[TopicPartition], why: str) -> None:
-    """The same leaders in the next leader epoch, so that brokers look at the new assignment."""
+    """Keep the leaders but raise the leader epoch, so that brokers take the new assignment."""
     await elect(term, batch, keys, lambda _, known: known.next(known.leader, known.isr), why)

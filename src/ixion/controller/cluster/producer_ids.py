@@ -25,7 +25,7 @@ class ProducerIdBlocks:
         self._active = active
 
     async def allocate(self, broker: int, epoch: int) -> ProducerIdBlock:
-        """The next block, for that broker alone. KafkaError if it must not have one."""
+        """The next block, for that broker alone. KafkaError if the broker epoch is stale or the ids cannot be read."""
         term = self._active()
         return await term.run(lambda: allocate(term, broker, epoch))
 
@@ -40,7 +40,7 @@ async def allocate(term: Term, broker: int, epoch: int) -> ProducerIdBlock:
         node = await term.session.get(paths.PRODUCER_IDS)
         try:
             first = decode_producer_ids(node.data).last + 1 if node.data else 0
-        except CorruptNodeError as error:  # to begin at 0 again would give two producers one id
+        except CorruptNodeError as error:  # beginning at 0 again would give two producers the same id
             logger.error("no producer ids are given while %s is garbage: %s", paths.PRODUCER_IDS, error)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{paths.PRODUCER_IDS} cannot be read") from error
         if first > MAX_PRODUCER_ID - BLOCK_SIZE:

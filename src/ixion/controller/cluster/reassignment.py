@@ -1,13 +1,13 @@
 """Moves replicas to other brokers (KIP-455), and cancels such moves.
 
-    1  the topic node gets the replicas before and after together, with those to be added and removed
-    2  a new leader epoch tells every replica of the larger assignment; the brokers with new replicas start to fetch
-    3  when every target replica is in sync (the leader says so by AlterPartition), the others are stopped and deleted
+    1  the topic node gets the old and the new replicas together, with those to be added and removed
+    2  a new leader epoch announces the larger assignment to every replica; the new replicas start to fetch
+    3  when every target replica is in sync (by AlterPartition of the leader), the others are stopped and deleted
     4  the topic node gets the target replicas alone
 
-The node of step 1 is the only place that still knows the old replicas, so it is written before anything else happens,
-and again only after everything has happened. A controller that is elected in between goes on from it. Calling a move
-off is a move back to the replicas it started from.
+Only the node of step 1 still knows the old replicas, so it is written before anything else happens, and again only
+after everything has happened. A controller that is elected in between continues from it. Cancelling a move is a move
+back to its original replicas.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def is_moving(replicas: Replicas) -> bool:
 
 
 def check(term: Term, key: TopicPartition, target: tuple[int, ...] | None, any_factor: bool) -> Replicas:
-    """The assignment during the move; KafkaError if it cannot be."""
+    """The assignment during the move; KafkaError if the target is not possible."""
     cluster = term.cluster
     if not cluster.has(key) or key[0] in cluster.doomed:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {key[0]}-{key[1]}")
@@ -55,7 +55,7 @@ def check(term: Term, key: TopicPartition, target: tuple[int, ...] | None, any_f
     if not any_factor and len(target) != len(elections.target_of(now)):
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"the partition has {len(elections.target_of(now))} replicas, and {len(target)} would change that",
+            f"the partition has {len(elections.target_of(now))} replicas; {len(target)} would change the factor",
         )
     return elections.reassigned_to(now, target)
 
@@ -67,7 +67,7 @@ async def begin(term: Term, key: TopicPartition, during: Replicas) -> None:
         return
     await write_replicas(term, key, during)
     dropped = [broker for broker in before.all if broker not in during.all]
-    if dropped:  # the move that this one replaces was adding them
+    if dropped:  # replicas that the replaced move was adding
         await drop(term, key, dropped)
     logger.info("%s-%d: replicas %s -> %s", *key, list(before.all), list(elections.target_of(during)))
     await advance(term, key)
@@ -86,7 +86,7 @@ async def finish_if_in_sync(term: Term, key: TopicPartition) -> bool:
 
 
 async def advance(term: Term, key: TopicPartition) -> None:
-    """Finish the move if it can be; else make sure that the brokers with new replicas know of it."""
+    """Finish the move if possible; else make sure that the brokers with new replicas know of it."""
     if await finish_if_in_sync(term, key):
         return
     cluster = term.cluster
@@ -106,7 +106,7 @@ async def finish(term: Term, key: TopicPartition) -> None:
     target = elections.target_of(during)
     batch = term.batch()
     put_online(term, batch, [(*key, broker) for broker in during.adding])
-    # From here on the brokers see the target replicas alone; the tree keeps the others until they are gone.
+    # From here on the brokers see only the target replicas; the tree keeps the others until they are deleted.
     cluster.topics[key[0]].partitions[key[1]] = Replicas(all=target)
     known = cluster.leaderships[key]
     online = cluster.online(key)
@@ -133,7 +133,7 @@ async def elect_target(term: Term, batch: Batch, key: TopicPartition) -> None:
 
 
 async def drop(term: Term, key: TopicPartition, brokers: list[int]) -> None:
-    """Replicas that do not belong to the partition any more: out of the ISR, stopped, deleted."""
+    """Take replicas that no longer belong to the partition out of the ISR, stop and delete them."""
     gone = [(*key, broker) for broker in brokers]
     gone = [each for each in gone if term.cluster.replica_phase(each) is not ReplicaPhase.NONE]
     batch = term.batch()
@@ -152,7 +152,7 @@ async def write_replicas(term: Term, key: TopicPartition, replicas: Replicas) ->
 
 
 async def resume(term: Term, newcomers: Container[int] | None = None) -> None:
-    """Go on with moves that an earlier controller began, or (`newcomers`) that these brokers take part in."""
+    """Continue moves that an earlier controller began, or with `newcomers` those that these brokers take part in."""
     for key in list(term.cluster.all_keys()):
         replicas = term.cluster.replicas(key)
         if not is_moving(replicas) or key[0] in term.cluster.doomed:

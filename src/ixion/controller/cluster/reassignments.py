@@ -20,7 +20,7 @@ class ClusterReassignments:
     async def alter(
         self, targets: Mapping[TopicPartition, Target], any_factor: bool
     ) -> dict[TopicPartition, KafkaError | None]:
-        """What is wrong with each, or None. A target of None calls the move of that partition off."""
+        """Returns an error for each, or None. A target of None cancels the move of that partition."""
         term = self._active()
         return await term.run(lambda: alter(term, targets, any_factor))
 

@@ -1,4 +1,4 @@
-"""Reads which brokers are registered, in the words of the controller."""
+"""Reads the registered brokers from the tree."""
 
 from __future__ import annotations
 

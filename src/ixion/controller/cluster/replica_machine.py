@@ -16,7 +16,7 @@ from ixion.timer.turns import Pauses
 
 
 def add_new(term: Term, batch: Batch, replicas: Iterable[Replica]) -> None:
-    """-> NEW. A broker that gets a replica of a partition with a leader learns of it now."""
+    """-> NEW. If the partition has a leader, the broker of the new replica gets LeaderAndIsr now."""
     cluster = term.cluster
     for replica in replicas:
         name, number, broker = replica
@@ -26,7 +26,7 @@ def add_new(term: Term, batch: Batch, replicas: Iterable[Replica]) -> None:
 
 
 def put_online(term: Term, batch: Batch, replicas: Iterable[Replica]) -> None:
-    """-> ONLINE. A replica that was there before gets LeaderAndIsr again; a new one has it already."""
+    """-> ONLINE. An existing replica gets LeaderAndIsr again; a new one has it already."""
     cluster = term.cluster
     for replica in replicas:
         name, number, broker = replica
@@ -76,7 +76,7 @@ async def put_offline(term: Term, batch: Batch, replicas: Iterable[Replica]) -> 
 
 
 def delete(term: Term, batch: Batch, replicas: Iterable[Replica]) -> None:
-    """OFFLINE -> DELETING: the broker is asked to delete the log."""
+    """OFFLINE -> DELETING: ask the broker to delete the log."""
     for replica in replicas:
         name, number, broker = replica
         term.cluster.enter_replica(replica, ReplicaPhase.DELETING)

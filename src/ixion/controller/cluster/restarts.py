@@ -1,20 +1,20 @@
-"""Finds brokers that restarted while no controller looked.
+"""Finds brokers that restarted while there was no controller.
 
-A controller takes a broker that goes, or that comes back with another broker epoch, out of the ISR of its partitions.
-If the controller is lost in the same moment, the next one finds the broker registered and its partitions as they were:
-a broker whose disk was replaced would lead on with an empty log, and its followers would cut theirs.
+When a broker goes, or returns with another broker epoch, the controller takes it out of the ISR of its partitions. If
+the controller is lost at the same moment, the next one finds the broker registered and its partitions unchanged. A
+broker with a replaced disk would then lead with an empty log, and its followers would truncate theirs.
 
-The tree shows it. The registration of a broker is created anew in every life, and the controller writes the state of a
-partition after every change of its ISR. So a member of the ISR whose registration is younger than the state has
-registered since it was in sync. Example, in zxids:
+The tree shows the restart. A broker is registered anew at every start, and the controller writes the state of a
+partition after every change of its ISR. So an ISR member whose registration is younger than the state has registered
+since it was in sync. Example, in zxids:
 
     100  broker 2 registers        110  state of t-0: leader 2, ISR [2, 3]
     120  the controller is lost, and the session of broker 2 expires        130  broker 2 registers
     140  the next controller: 130 > 110, so broker 2 is not known to be in sync
 
-Whether it restarted or only lost its session cannot be seen; it fetches from the next leader and joins the ISR again.
-A state that the old controller writes between 120 and its own end hides the restart: ZooKeeper's transactions cannot
-check that a registration is still the same one.
+Whether it restarted or only lost its session cannot be seen; it fetches from the next leader and joins the ISR again. A
+state that the old controller writes between 120 and its own end hides the restart: a ZooKeeper transaction cannot check
+that a registration is still the same.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ixion.controller.cluster.term import Term
 from ixion.model.topic_partition import TopicPartition
 from ixion.timer.turns import Pauses
 
-Restarted = dict[TopicPartition, frozenset[int]]  # the members of its ISR that are registered anew
+Restarted = dict[TopicPartition, frozenset[int]]  # the ISR members that have registered again
 
 WHY: Final = "brokers restarted while there was no controller"
 
 
 async def restarted_members(cluster: Cluster) -> Restarted:
-    """To be called when the states have just been read."""
+    """Call this right after the states were read."""
     found: Restarted = {}
     pauses = Pauses()
     for key, known in cluster.leaderships.items():
@@ -51,7 +51,7 @@ async def restarted_members(cluster: Cluster) -> Restarted:
 
 
 async def distrust(term: Term, batch: Batch, restarted: Restarted) -> None:
-    """Members of the ISR that did not restart go on alone. Where there is none, the longest log decides."""
+    """Keep only ISR members that did not restart. If there are none, elect the longest log."""
     cluster = term.cluster
     others: list[TopicPartition] = []
     none_left: list[TopicPartition] = []

@@ -4,7 +4,7 @@
     replica     NONE -> NEW -> ONLINE <-> OFFLINE -> DELETING -> DELETED -> NONE
                                              \\-> KEPT <-/   (cannot be deleted now: its broker is gone)
 
-A partition is ONLINE while it has a leader that lives. A replica is ONLINE while its broker lives and its disk works.
+A partition is ONLINE while its leader is alive. A replica is ONLINE while its broker is alive and its disk works.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ReplicaPhase(Enum):
 _P = PartitionPhase
 _R = ReplicaPhase
 
-# The phase to enter -> the phases that it may be entered from.
+# For each phase, the phases that may precede it.
 PARTITION_BEFORE: Final[Mapping[PartitionPhase, frozenset[PartitionPhase]]] = {
     _P.NEW: frozenset({_P.NONE}),
     _P.ONLINE: frozenset({_P.NEW, _P.ONLINE, _P.OFFLINE}),

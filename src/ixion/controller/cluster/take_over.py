@@ -1,6 +1,6 @@
-"""What a controller does first: it reads the tree, informs every broker, and finishes what was begun.
+"""The first work of a new controller: it reads the tree, informs every broker, and finishes what was begun.
 
-Garbage in a node is logged with its path, and the controller goes on with the rest.
+A node that cannot be read is logged with its path, and the controller continues with the rest.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def take_over(term: Term, unclean: bool) -> None:
 
 
 async def read_topics(term: Term, names: Sequence[str]) -> list[Topic]:
-    """One that an old tool made without an id gets one now."""
+    """Read the topics. A topic without an id, made by an old tool, gets one."""
 
     async def read(name: str) -> Topic | None:
         try:
@@ -101,7 +101,7 @@ async def read_topics(term: Term, names: Sequence[str]) -> list[Topic]:
 
 
 async def read_leaderships(term: Term) -> None:
-    """The leaders that the tree has, and the phases of partitions and replicas that follow from them."""
+    """Read the leaders from the tree, and set the phases of partitions and replicas from them."""
     cluster = term.cluster
     keys = list(cluster.all_keys())
     found = await term.tree.read_states(keys)
@@ -124,7 +124,7 @@ async def read_leaderships(term: Term) -> None:
 
 
 async def follow_deletions(term: Term, names: Sequence[str]) -> None:
-    """Delete the topics that are marked. A mark without a topic is removed."""
+    """Delete the topics that are marked for deletion. A mark without a topic is removed."""
     unknown = [name for name in names if name not in term.cluster.topics]
     if unknown:
         await term.tree.delete_all([paths.delete_topic(name) for name in unknown])

@@ -1,4 +1,4 @@
-"""The time in which this broker is the controller: what it knows, how it writes to the tree and speaks to brokers."""
+"""The time in which this broker is the controller: its view, its access to the tree and to the brokers."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ class Term:
         self.queue = ChangeQueue()
         self.channels = Channels(make_carrier, lambda *answer: on_answer(self, *answer))
         self.deletions = Deletions()
-        self.watches: list[Callable[[], None]] = []  # cancel them at the end
-        self.on_deposed: Callable[[str], None] = lambda _: None  # another controller was elected
-        self.on_failed: Callable[[str], None] = lambda _: None  # a change failed half-way
+        self.watches: list[Callable[[], None]] = []  # cancelled at the end of the term
+        self.on_deposed: Callable[[str], None] = lambda _: None  # called when another controller was elected
+        self.on_failed: Callable[[str], None] = lambda _: None  # called when a change failed half-way
         self._waiting: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What `change` returns, after all changes before it. KafkaError NOT_CONTROLLER if the term is over.
 
-        A change that fails half-way leaves the controller with another picture than the tree or the brokers have, so it
-        resigns; the next one starts from the tree.
+        After a change that fails half-way, the controller's view differs from the tree or the brokers, so it resigns;
+        the next controller starts from the tree.
         """
 
-        async def guarded() -> T:  # inside of the queue: the caller may be gone by the time it fails
+        async def guarded() -> T:  # runs in the queue: the caller may be gone when it fails
             try:
                 return await change()
             except (DeposedError, SessionExpiredError) as error:
@@ -76,7 +76,7 @@ class Term:
         return await self.queue.run(guarded)
 
     def soon(self, name: str, change: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run `change` after all changes before it. One that waits already under this name is enough."""
+        """Run `change` after all changes before it, unless one of this name already waits."""
         if name in self._waiting:
             return
         self._waiting.add(name)
@@ -119,7 +119,7 @@ class Term:
         return allowed
 
     def close(self) -> None:
-        """From now on nothing is written, and changes that wait are refused."""
+        """Write nothing from now on, and refuse waiting changes."""
         self.tree.close()
         self.queue.stop()
         for cancel in self.watches:
@@ -127,7 +127,7 @@ class Term:
         self.watches.clear()
 
     async def end(self) -> None:
-        """Returns when the change that was running has ended, and nothing is sent any more."""
+        """Returns when the running change has ended and nothing is sent any more."""
         self.close()
         self.deletions.close()
         async with self.queue.turn:

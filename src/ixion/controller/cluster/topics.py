@@ -1,7 +1,7 @@
 """Creates and deletes topics, and adds partitions to them, in a cluster of several brokers.
 
-The topic node is the commit point: before it nothing of the topic counts, and from it any controller can go on. Its
-settings are written in the same transaction; the states of its partitions follow, thousands at a time.
+The topic node is the commit point: without it nothing of the topic counts, and with it any controller can finish the
+creation. Its settings are written in the same transaction; the states of its partitions follow, thousands at a time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 class ClusterTopics:
     def __init__(self, active: Callable[[], Term]) -> None:
-        """`active`: the present term; KafkaError NOT_CONTROLLER if another broker is the controller."""
+        """`active` returns the present term; KafkaError NOT_CONTROLLER if another broker is the controller."""
         self._active = active
 
     async def create(
@@ -77,10 +77,11 @@ class ClusterTopics:
     async def delete(
         self, names: Sequence[str], ids: Mapping[str, bytes] | None = None, charge: Charge = free
     ) -> list[TopicOutcome]:
-        """By name. A topic in `ids` must still have that id: one of the same name may have been made meanwhile.
+        """Delete by name. A topic in `ids` must still have that id: another of the same name may have been created
+        meanwhile.
 
-        Returns when the topics are deleted, or cannot be for now because a broker with a replica is gone. A topic that
-        is being deleted already is not waited for: a client may repeat that for as long as a broker does not answer.
+        Returns when the topics are deleted, or when a missing broker with a replica holds the deletion up. A topic that
+        is already being deleted is not waited for: a client may repeat that for as long as a broker does not answer.
         """
         term = self._active()
         before: set[str] = set()
@@ -97,7 +98,7 @@ class ClusterTopics:
     async def _delete(
         self, term: Term, names: Sequence[str], ids: Mapping[str, bytes] | None, charge: Charge, before: set[str]
     ) -> list[TopicOutcome]:
-        """`before` gets those that are being deleted already."""
+        """`before` gets the topics that are already being deleted."""
         outcomes = [TopicOutcome(name=name) for name in names]
         before |= term.cluster.doomed & set(names)
         doomed = []
@@ -123,7 +124,7 @@ class ClusterTopics:
         validate_only: bool = False,
         charge: Charge = free,
     ) -> None:
-        """Bring a topic to `count` partitions. KafkaError if that cannot be."""
+        """Bring a topic to `count` partitions. KafkaError if that is not possible."""
         term = self._active()
         await term.run(lambda: self._grow(term, name, count, assignment, validate_only, charge))
         await term.channels.settled(term.sender.controller_id)
@@ -155,7 +156,7 @@ class ClusterTopics:
         await start_partitions(term, [(name, each.number) for each in added])
 
     async def follow(self, term: Term) -> None:
-        """Topics that another broker has written: auto creation, in Apache Kafka, does not ask the controller."""
+        """Start topics that another broker wrote: auto creation of Apache Kafka does not ask the controller."""
         names = await term.session.children(paths.TOPICS)
         await take_new(term, [name for name in names if name not in term.cluster.topics])
 
@@ -192,7 +193,7 @@ def check_size(name: str, partitions: int, data: bytes) -> None:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
             f"topic '{name}' with {partitions} partitions and their replicas takes {len(data)} bytes in ZooKeeper,"
-            f" and {MAX_NODE} is the most that a node holds",
+            f" but a node holds at most {MAX_NODE}",
         )
 
 
@@ -211,7 +212,7 @@ async def write_topic(term: Term, topic: TopicImage) -> None:
 
 
 async def take_new(term: Term, names: Sequence[str]) -> None:
-    """Topics whose nodes are in the tree, and of which the controller knows nothing yet."""
+    """Take topics into the view whose nodes are in the tree and that the controller does not know yet."""
     keys: list[TopicPartition] = []
     for topic in await read_topics(term, names):
         term.cluster.put_topic(topic)
@@ -220,7 +221,7 @@ async def take_new(term: Term, names: Sequence[str]) -> None:
 
 
 async def start_partitions(term: Term, keys: Sequence[TopicPartition]) -> None:
-    """Give new partitions their leaders, and tell the brokers."""
+    """Elect leaders for new partitions, and inform the brokers."""
     batch = term.batch()
     for key in keys:
         term.cluster.enter(key, PartitionPhase.NEW)
