@@ -244,7 +244,7 @@ def test_internal_topics_wait_for_as_many_brokers_as_they_have_replicas(caplog: 
             offsets, transactions = live.call(find)
             live.call(find)
         assert offsets == (
-            "__consumer_offsets cannot be made: 2 brokers live, and offsets.topic.replication.factor is 3"
+            "__consumer_offsets cannot be created: 2 brokers are alive, offsets.topic.replication.factor is 3"
         )
         assert "transaction.state.log.replication.factor is 3" in transactions
         lines = [record.message for record in caplog.records if record.name == "ixion.broker.internal_topics"]

@@ -1,5 +1,5 @@
-"""The composition root: a broker is put together here, in 27 steps, and taken apart in reverse.
+"""The composition root: builds a broker in 27 steps, and stops it in reverse.
 
-`broker` starts and stops, `startup` holds the steps by name, `preflight` finds what would make them fail before
+`broker` starts and stops, `startup` lists the steps by name, `preflight` finds what would make them fail before
 anything is changed, `scheduler` runs recurring tasks, `recurring_tasks` lists them.
 """

@@ -1,18 +1,18 @@
 """Adopts topics that are found on disk when the metadata is new.
 
 So a directory that Apache Kafka wrote can be served, and a directory that has lost its metadata keeps its topics.
-Missing partitions are created empty. A broker that crashed after this and before it had a controller comes here again,
-and finds its topics known.
+Missing partitions are created empty. A broker that crashes after this and before it has a controller adopts again, and
+finds its topics known.
 
-**Nothing is deleted.** The settings of a topic are not in its logs. With the broker's defaults a topic that was to be
+**Nothing is deleted.** The settings of a topic are not in its logs. With the broker's defaults, a topic that was to be
 kept for ever would lose its records at the first retention check. So an adopted topic gets settings under which nothing
 is deleted (`KEEP_ALL`), until the user changes them. They are in force from the moment the logs are loaded.
 
-The internal topics stay compacted, as every Kafka has them. That loses nothing: their records are states by key, the
-coordinators read only the last record of each, and compaction keeps it; retention by time or size does not apply to
-a topic that is only compacted. Without compaction they, and the time of each start, would grow without bound. What the
-coordinators expire is decided by settings of the broker (offsets.retention.minutes,
-transactional.id.expiration.ms), which the warning at the start names.
+The internal topics stay compacted, as in every Kafka. That loses nothing: their records are states by key, coordinators
+read only the last record of each key, and compaction keeps it. Retention by time or size does not apply to a topic that
+is only compacted. Without compaction these topics, and the time of each start, would grow without bound. Coordinators
+expire entries by settings of the broker (offsets.retention.minutes, transactional.id.expiration.ms), which the warning
+at the start names.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOST_SHOWN: Final = 10  # names in the warning
 
 
 def epoch_after(logs: LogManager, key: TopicPartition) -> int:
-    """A leader must be newer than all that wrote to its log, or readers take it for an old one."""
+    """The next leader epoch of a log: a leader with an older epoch than its records would look outdated to readers."""
     log = logs.get(*key)
     latest = log.epochs.latest if log is not None else -1
     for directory in logs.directories:
@@ -57,7 +57,7 @@ def epoch_after(logs: LogManager, key: TopicPartition) -> int:
 
 
 def written_epoch(files: Files, folder: str) -> int:
-    """The last epoch of a log that could not be loaded, as far as its checkpoint tells."""
+    """The last epoch of a log that could not be loaded, from its checkpoint."""
     try:
         epochs = read_epochs(files, os.path.join(folder, LEADER_EPOCHS))
     except (CorruptFileError, OSError):
@@ -66,7 +66,7 @@ def written_epoch(files: Files, folder: str) -> int:
 
 
 def settings_to_adopt(topic: str) -> dict[str, str]:
-    """The settings of a topic that is found on disk and of which the metadata knows nothing."""
+    """The settings of a topic that is found on disk and is not in the metadata."""
     return dict(COMPACTED if topic in INTERNAL else KEEP_ALL)
 
 
@@ -74,7 +74,7 @@ async def adopt_logs(session: MetadataSession, logs: LogManager, broker_id: int)
     counts: dict[str, int] = {}
     ids: dict[str, bytes] = {}
     folders = [(folder.topic, folder.partition) for each in logs.directories for folder in each.unloaded.values()]
-    for topic, number in [*logs.logs, *folders]:  # a log that cannot be loaded now must find its place later
+    for topic, number in [*logs.logs, *folders]:  # with logs that cannot be loaded now, but may be later
         if is_sibling(topic):
             continue
         counts[topic] = max(counts.get(topic, 0), number + 1)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Parts that wait for disks and threads when they stop; timers and purgatories belong to the loop.
+# Parts that wait for disks or threads when they stop; the others stop on the loop.
 BLOCKING: Final = frozenset({"logs", "work on logs", "moves under way", "scheduler", "metadata"})
 SHARED_SESSION: Final = "session of the shared tree"
 DRAIN_MS: Final = 5_000  # how long requests in flight may take when the broker stops
@@ -56,7 +56,7 @@ class Broker:
         self._loaded = loaded
         self.parts = parts = Parts()
         parts.options = options or Options()
-        self._made: list[str] = []  # directories and files that this start has made
+        self._made: list[str] = []  # directories and files that this start created
         self.failed = asyncio.Event()  # set when every disk or the metadata has failed: stop the broker
         self._session_over = asyncio.Event()
 
@@ -95,7 +95,7 @@ class Broker:
             logger.warning("%s", no_pages)
 
     async def _run_steps(self) -> None:
-        """StartupError if the session expires meanwhile: a step may wait for requests that do not come then."""
+        """StartupError if the session expires meanwhile: a step might then wait for requests that never come."""
         steps = asyncio.ensure_future(run_steps(self.parts))
         expired = asyncio.ensure_future(self._session_over.wait())
         try:
@@ -185,8 +185,8 @@ class Broker:
             raise StartupError(f"the log directory {path} cannot be made: {error.strerror}") from error
 
     async def stop(self, drain_ms: int = DRAIN_MS) -> None:
-        """Stop cleanly: leaders move to other brokers or step down, so that waiting requests get
-        NOT_LEADER_OR_FOLLOWER; then close all."""
+        """Stop cleanly: leaders move to other brokers or resign, so that waiting requests get NOT_LEADER_OR_FOLLOWER;
+        then close everything."""
         begun = time.perf_counter()
         parts = self.parts
         if parts.to_controller is not None:
@@ -202,7 +202,7 @@ class Broker:
         logger.info("stopped in %.0f ms", (time.perf_counter() - begun) * 1e3)
 
     async def abandon(self) -> None:
-        """End as a killed process does: nothing more is answered or written. For tests of the next start."""
+        """End as a killed process does: answer and write nothing more. For tests of the next start."""
         parts = self.parts
         # A session of a shared tree stays open, and expires some time later.
         instead: dict[str, Callable[[], object]] = {"logs": parts.logs.abandon, SHARED_SESSION: lambda: None}
@@ -213,7 +213,7 @@ class Broker:
 
     async def _take_down(self, drain_ms: int) -> None:
         parts = self.parts
-        pool = parts.options.make_pool(1, "stop")  # the workers of the scheduler are among what is stopped
+        pool = parts.options.make_pool(1, "stop")  # its own pool: the workers of the scheduler are stopped too
         while parts.undo:
             name, action = parts.undo.pop()
             parts.doing = f"stopping the {name}"
@@ -227,11 +227,11 @@ class Broker:
                     if inspect.isawaitable(done):
                         await done
             except Exception:
-                logger.exception("stopping the %s failed; going on", name)
+                logger.exception("stopping the %s failed; continuing", name)
         pool.shutdown(wait=False)
 
     def _leave_no_trace(self) -> None:
-        """Remove what this start made, unless a controller has already had logs made in it."""
+        """Remove what this start created, unless the controller has already created logs in it."""
         if getattr(self.parts, "logs", None) is not None and self.parts.logs.logs:
             return
         for path in self._made:

@@ -1,10 +1,10 @@
-"""The TLS context of a listener, and how it changes while the broker runs: connections from then on get the new one.
+"""The TLS context of a listener, and how it changes while the broker runs: new connections get the new one.
 
-- When its files change: the broker looks once a second, when a client connects.
+- When its files change: the broker checks them at most once a second, when a client connects.
 - When its settings change (KIP-226): `kafka-configs --entity-type brokers --entity-name 1 --alter --add-config
-  listener.name.external.ssl.keystore.location=/new.pem`. A certificate that cannot be used is refused, and so is one
-  with another subject or other names than the present one, unless ssl.allow.dn.changes or ssl.allow.san.changes says
-  otherwise: clients would no longer believe that this is the same broker.
+  listener.name.external.ssl.keystore.location=/new.pem`. A certificate that cannot be used is refused. So is one with
+  another subject or other names than the present one, unless ssl.allow.dn.changes or ssl.allow.san.changes allows it:
+  clients could not tell that this is the same broker.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Certificates:
     _looked_s: float
 
     def __init__(self, config: BrokerConfig, listener: str, *, as_client: bool = False) -> None:
-        """InvalidSettingError if there is no certificate that can be used. `as_client`: to connect to that listener of
-        other brokers."""
+        """InvalidSettingError if there is no usable certificate. `as_client`: the context to connect to that listener
+        of other brokers."""
         self._listener = listener
         self._as_client = as_client
         self._take(config)
@@ -47,13 +47,13 @@ class Certificates:
             stamps = [_stamp(path) for path in self._files]
             if stamps != self._stamps:
                 self._stamps = stamps
-                # A file that is being replaced may be missing or half written; the next look finds the rest.
+                # A file that is being replaced may be missing or half written; the next check loads it.
                 with suppress(InvalidSettingError, OSError):
                     self._context = self._make()
         return self._context
 
     def check(self, before: BrokerConfig, after: BrokerConfig) -> None:
-        """InvalidSettingError if a changed certificate cannot take the place of the present one."""
+        """InvalidSettingError if a changed certificate cannot replace the present one."""
         if self._settings(before) == self._settings(after):
             return
         if self._as_client:
@@ -74,7 +74,7 @@ class Certificates:
         try:
             old = names_of(context_of(before, self._listener))
         except (InvalidSettingError, ssl.SSLError):
-            return  # the present one is of no use any more; any is better
+            return  # the present certificate is unusable: accept any
         if new.subject != old.subject and not after.of_listener(self._listener, security.SSL_ALLOW_DN_CHANGES):
             raise InvalidSettingError(
                 name, shown, "a certificate with the same subject (ssl.allow.dn.changes is false)"
@@ -84,7 +84,7 @@ class Certificates:
             raise InvalidSettingError(name, shown, "a certificate with the same names (ssl.allow.san.changes is false)")
 
     def _check_peers(self, after: BrokerConfig) -> None:
-        """Other brokers have such certificates and authorities, too, so this broker must believe itself."""
+        """This broker must trust its own certificate: other brokers have the same authorities and verify it."""
         import ssl
 
         from ixion.security.own_certificate import check_pair
@@ -92,7 +92,7 @@ class Certificates:
 
         stores = (security.SSL_TRUSTSTORE_LOCATION, security.SSL_TRUSTSTORE_CERTIFICATES)
         if not any(after.of_listener(self._listener, store) for store in stores):
-            return  # the authorities of the system hold, which may differ from broker to broker
+            return  # the system's authorities apply, which may differ between brokers
         try:
             check_pair(context_of(after, self._listener), client_context_of(after, self._listener))
         except ssl.SSLError as error:
@@ -119,7 +119,7 @@ class Certificates:
 
 
 def _stamp(path: str) -> tuple[int, int]:
-    """Changes when the file does. A file that is not there has one as well."""
+    """A value that changes with the file, also for a missing file."""
     try:
         found = os.stat(path)
     except OSError:

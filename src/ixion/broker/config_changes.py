@@ -1,7 +1,7 @@
 """Follows changes of settings: `/config/changes` names the entity that changed, `/config` holds its settings.
 
-Changes that this broker makes itself are applied when they are made, so that the client that asked sees them at once;
-the notification that follows finds nothing new. Notifications are kept for a quarter of an hour, for brokers that were
+Changes that this broker makes itself are applied at once, so that the client sees them when it gets its answer; the
+notification that follows finds nothing new. Notifications are kept for a quarter of an hour, for brokers that were
 disconnected. A broker that was away for longer finds the last one that it followed gone, and reads all settings again.
 """
 
@@ -37,11 +37,11 @@ KINDS: Final = ("brokers", "topics", "users", "clients", "ips", "groups")
 class ConfigChanges:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._seen = parts.last_notice  # the last that was followed; their names sort in their order
+        self._seen = parts.last_notice  # the last notification that was followed; names sort by age
         self._turn = asyncio.Lock()
 
     async def start(self) -> None:
-        """Follow changes, also those since this start has read the settings: it may have recovered logs for long."""
+        """Follow changes, also those since this start read the settings: recovering logs may have taken long."""
         session = self._parts.session
         session.watch(paths.CONFIG_CHANGES, self._follow_soon)
         await self._follow()
@@ -50,7 +50,7 @@ class ConfigChanges:
                 self._take_group(entity, await stored_settings(session, "groups", entity))
 
     async def resume(self, session: MetadataSession) -> None:
-        """Go on with another session: what was missed meanwhile is followed."""
+        """Continue with another session, and follow the changes that were missed."""
         session.watch(paths.CONFIG_CHANGES, self._follow_soon)
         is_there = self._seen in await session.children(paths.CONFIG_CHANGES)
         await self._follow()
@@ -67,15 +67,15 @@ class ConfigChanges:
     async def _follow_or_wait(self) -> None:
         try:
             await self._follow()
-        except MetadataError as error:  # the next session, or the next event, goes on
-            logger.warning("changes of settings are followed later: %s", error)
+        except MetadataError as error:  # the next session or event continues
+            logger.warning("changed settings cannot be read now: %s", error)
 
     async def _follow(self) -> None:
-        """MetadataError if the tree is out of reach. What was not applied by then is still to be followed."""
+        """MetadataError if the tree is unreachable. The next call follows what was not applied."""
         async with self._turn:
             session = self._parts.session
             names = await session.children(paths.CONFIG_CHANGES)
-            applied: set[str] = set()  # what is read of an entity is newer than all of its notices
+            applied: set[str] = set()  # entities already read: what was read is newer than all their notifications
             for name in [name for name in names if name > self._seen]:
                 entity = await read_notice(session, name)
                 if entity and entity not in applied:
@@ -110,7 +110,7 @@ class ConfigChanges:
                 pass
 
     async def apply(self, kind: str, entity: str) -> None:
-        """Make the settings that the tree has for an entity those in force."""
+        """Put the settings of an entity in the tree in force."""
         parts = self._parts
         config = await read_config(parts.session, kind, entity)
         if kind == "topics":
@@ -151,7 +151,7 @@ class ConfigChanges:
 
 
 async def all_entities(session: MetadataSession) -> list[str]:
-    """Whatever has settings, as notices name it."""
+    """Every entity with settings, as notifications name it."""
     entities = []
     for kind in KINDS:
         for name in await children(session, f"{paths.CONFIG}/{kind}"):
@@ -163,7 +163,7 @@ async def all_entities(session: MetadataSession) -> list[str]:
 
 
 async def read_notice(session: MetadataSession, name: str) -> str:
-    """The entity that has changed; empty if the notice is gone, or garbage."""
+    """The entity that has changed; empty if the notification is gone or cannot be read."""
     path = f"{paths.CONFIG_CHANGES}/{name}"
     try:
         return decode_config_change((await session.get(path)).data)

@@ -1,4 +1,4 @@
-"""Follows the finalized features of a cluster, in `/feature`: the controller changes them, and every broker obeys."""
+"""Follows the finalized features of the cluster in `/feature`: the controller changes them, every broker applies them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FeatureChanges:
         self._parts = parts
 
     async def resume(self, session: MetadataSession) -> None:
-        """Watch first, then read: nothing is missed in between."""
+        """Watch first, then read, so that no change in between is missed."""
         session.watch(paths.FEATURES, self._follow_soon)
         await self.read()
 
@@ -35,11 +35,11 @@ class FeatureChanges:
     async def _follow(self) -> None:
         try:
             await self.read()
-        except MetadataError as error:  # the next session, or the next event, goes on
-            logger.warning("changes of features are followed later: %s", error)
+        except MetadataError as error:  # the next session or event continues
+            logger.warning("changed features cannot be read now: %s", error)
 
     async def read(self) -> None:
-        """Garbage is logged, and the features stay as they are."""
+        """Read the features. If the node cannot be read, that is logged and the features stay."""
         image = self._parts.image
         try:
             node = await self._parts.session.get(paths.FEATURES)

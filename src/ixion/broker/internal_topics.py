@@ -1,8 +1,8 @@
-"""The topics that coordinators keep their state in, made when they are first needed.
+"""The internal topics of the coordinators, created when they are first needed.
 
-In a cluster they are made once as many brokers live as offsets.topic.replication.factor or
-transaction.state.log.replication.factor want, as Kafka does: made sooner, they would keep too few replicas for good. A
-broker alone can never have others, so it makes them with one replica, whatever these settings say.
+In a cluster they are created once as many brokers are alive as offsets.topic.replication.factor or
+transaction.state.log.replication.factor ask for, as in Kafka: created sooner, they would have too few replicas for
+good. A broker that is alone can never have more, so it creates them with one replica, whatever these settings say.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ PARTITIONS: Final = {
 
 def make_internal_topics(parts: Parts) -> dict[str, InternalTopic]:
     image = parts.image
-    complaints: dict[str, str] = {}  # the last that was logged, by topic: clients ask again and again
+    complaints: dict[str, str] = {}  # the last logged fault by topic: clients retry, and each fault is logged once
 
     def replication(name: str, setting: Setting[int]) -> int:
-        """KafkaError if too few brokers live."""
+        """KafkaError if too few brokers are alive."""
         factor: int = parts.config.current[setting]
         if parts.engine is not None:
             return 1
         if len(image.brokers) >= factor:
             complaints.pop(name, None)
             return factor
-        fault = f"{name} cannot be made: {len(image.brokers)} brokers live, and {setting.name} is {factor}"
+        fault = f"{name} cannot be created: {len(image.brokers)} brokers are alive, {setting.name} is {factor}"
         if complaints.get(name) != fault:
             complaints[name] = fault
             logger.error("%s", fault)

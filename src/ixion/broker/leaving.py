@@ -1,14 +1,14 @@
 """A broker that stops asks the controller to move its leaders away first (ControlledShutdown).
 
-The controller elects other leaders, and takes this broker out of the in-sync replicas, while everything still runs: so
+The controller elects other leaders, and takes this broker out of the in-sync replicas, while everything still runs. So
 clients and acks=all notice next to nothing. Partitions that no other broker can lead stay here: after
-controlled.shutdown.max.retries times controlled.shutdown.retry.backoff.ms the broker stops all the same. Until then it
-asks again as soon as brokers, the controller or partitions have changed, and not at all where no live broker is in
-sync: when all stop at once, the last one need not wait for the others.
+controlled.shutdown.max.retries times controlled.shutdown.retry.backoff.ms the broker stops anyway. Until then it asks
+again after each back-off, or sooner if brokers, the controller or partitions have changed. It does not ask again if no
+live broker is in sync: when all brokers stop at once, the last one need not wait for the others.
 
-A broker that led something then serves on until no request has come for `QUIET_S`: its answers name the new leaders. A
-client that finds the broker gone before it has heard of the new leader may take a second to recover: librdkafka then
-takes the partition away from the broker that left, and looks for its leader at the next of its checks, one a second.
+A broker that led partitions then keeps serving until no request has come for `QUIET_S`: its answers name the new
+leaders. A client that loses the broker before it knows the new leader may take a second to recover: librdkafka checks
+for the leader of such a partition once a second.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SEE_OFF_S: Final = 1.0  # at most
 
 
 async def hand_over(parts: Parts) -> None:
-    """Returns when this broker leads nothing any more, or has asked often enough."""
+    """Returns when this broker leads nothing any more, or all retries have failed."""
     parts.leaving = True
     controller, config = parts.to_controller, parts.config.current
     if controller is None or not config[cluster.CONTROLLED_SHUTDOWN_ENABLE]:
@@ -51,7 +51,7 @@ async def hand_over(parts: Parts) -> None:
         version = parts.image.version
         problem = await _ask(parts, controller)
         if not problem:
-            if led and parts.options.owns_process:  # nobody waits for the clients of a broker in a test
+            if led and parts.options.owns_process:  # a broker in a test does not wait for clients
                 await _see_off(parts)
             return
         left_s = end_s - parts.loop.time()
@@ -62,7 +62,7 @@ async def hand_over(parts: Parts) -> None:
 
 
 async def _ask(parts: Parts, controller: ControllerChannel) -> str:
-    """What kept the controller from it; empty if it is done."""
+    """Send one ControlledShutdown. Returns the problem; empty if it succeeded."""
     request = ControlledShutdownRequest(broker_id=parts.node_id, broker_epoch=parts.broker_epoch)
     try:
         answer = cast(ControlledShutdownResponse, await controller.ask(ApiKey.CONTROLLED_SHUTDOWN, VERSION, request))
@@ -85,7 +85,7 @@ def _can_move(parts: Parts, key: TopicPartition) -> bool:
 
 
 async def _changed(parts: Parts, version: int, longest_s: float) -> None:
-    """Returns when the image has changed since that version, or the time is up."""
+    """Returns when the image has changed since that version, or after `longest_s`."""
     try:
         async with asyncio.timeout(longest_s):
             await asyncio.sleep(LOOK_S)
@@ -96,7 +96,7 @@ async def _changed(parts: Parts, version: int, longest_s: float) -> None:
 
 
 async def _see_off(parts: Parts) -> None:
-    """Returns when clients send nothing any more, or have had time enough."""
+    """Returns when clients send nothing for `QUIET_S`, or after `SEE_OFF_S`."""
     end_s = parts.loop.time() + SEE_OFF_S
     before = -1
     while parts.loop.time() < end_s and (heard := parts.server.snapshot().requests) != before:

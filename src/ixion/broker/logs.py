@@ -2,10 +2,10 @@
 
     2026-03-01 12:00:00.123 INFO ixion.cli.serve: ready addresses=127.0.0.1:9092
     {"time": "2026-03-01T11:00:00.123Z", "level": "info", "logger": "ixion.cli.serve", "message": "ready",
-     "addresses": "127.0.0.1:9092"}                                               (in truth all on one line)
+     "addresses": "127.0.0.1:9092"}                                               (printed as one line)
 
-Fields given by `extra={"address": …}` stand beside the message. Nothing is logged per request, so nothing here has to
-be fast. This configures the whole process, so only programs call it.
+Fields of `extra={"address": …}` follow the message. Nothing is logged per request, so this need not be fast. It
+configures the whole process, so only programs call it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Any, Final, TextIO
 
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 FORMATS: Final = ("text", "json")
-# What every record has; the rest are fields that the caller gave beside the message.
+# Attributes of every record; all others are fields that the caller added.
 _USUAL: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 def configure_logs(stream: TextIO, level: str = "warning", form: str = "text") -> None:
-    """Write every line from `level` on to `stream` in this form."""
+    """Write every line of `level` or above to `stream`, in this format."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    logging.raiseExceptions = False  # a closed terminal must not turn a log line into two
+    logging.raiseExceptions = False  # a closed terminal must not cause a second log line
 
 
 def extras(record: logging.LogRecord) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def extras(record: logging.LogRecord) -> dict[str, Any]:
 class TextLines(logging.Formatter):
     """Local time; one line, and a traceback below it where there is one.
 
-    Group ids, member ids and reasons come from clients: a line end in one of them must not begin a line of its own.
+    Group ids, member ids and reasons come from clients: a line break in one must not start a new log line.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The SASL mechanisms of a listener, from the broker's settings: what each compares a client's proof with."""
+"""The SASL mechanisms of a listener, from the broker's settings, with the credentials that each checks against."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def now_ms() -> int:
 
 @dataclass(slots=True, kw_only=True)
 class Logins:
-    """What all listeners of a broker share."""
+    """Credentials and keys that all listeners of a broker share."""
 
     credentials: ScramCredentials = field(default_factory=ScramCredentials)
     tokens: Tokens = field(default_factory=lambda: Tokens(None, now_ms))
-    key_sets: list[KeySet] = field(default_factory=list)  # of OAUTHBEARER; they are looked after once a second
+    key_sets: list[KeySet] = field(default_factory=list)  # of OAUTHBEARER; refreshed as needed, checked once a second
     certificates: list[Certificates] = field(default_factory=list)  # of listeners with TLS
     is_trial: bool = False  # only check the settings: ask no other machine
 
@@ -47,7 +47,7 @@ def gate_of(config: BrokerConfig, listener: str, logins: Logins) -> Callable[[],
 
 
 def mechanisms_of(config: BrokerConfig, listener: str, logins: Logins) -> dict[str, MakeExchange]:
-    """InvalidSettingError for a mechanism that is not there, or has nothing to compare with."""
+    """InvalidSettingError for an unknown mechanism, or one without credentials to check against."""
     # Imported only by a broker that authenticates.
     from ixion.sasl.plain import PlainExchange
     from ixion.sasl.scram import MECHANISMS, ScramExchange
@@ -91,7 +91,7 @@ def _plain_users(config: BrokerConfig, listener: str) -> dict[str, str]:
 
 
 def _bearer_exchange(config: BrokerConfig, listener: str, logins: Logins) -> MakeExchange:
-    """Without keys there is no OAUTHBEARER: a token whose signature nobody checks lets everybody in."""
+    """OAUTHBEARER needs keys: without a check of its signature, any token would let a client in."""
     from ixion.sasl.oauthbearer import OAuthBearerExchange
     from ixion.security.bearer_tokens import BearerTokens, Expected, check_installed
     from ixion.security.key_set import KeySet, path_of

@@ -1,6 +1,6 @@
-"""This broker as a member of a cluster: what the controller asks of it, and what it asks of others.
+"""This broker as a member of a cluster: it serves the controller's requests, and follows leaders on other brokers.
 
-On an embedded tree a broker is alone: it follows no leader, and the code for that is not even imported.
+On an embedded tree a broker is alone: it follows no leader, and the code for that is not imported.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ def make_control(parts: Parts) -> Control:
         return await stored_settings(parts.session, "topics", topic)
 
     async def catch_up() -> None:
-        # A server of ZooKeeper answers reads by itself, and may not know yet what the controller has just written. A
-        # transaction goes through the leader, and our server has all that was before it when it answers.
+        # A ZooKeeper server answers reads by itself, and may lag behind what the controller has just written. A
+        # transaction goes through ZooKeeper's leader; when our server answers it, the server has everything that was
+        # written before.
         await parts.session.multi([Check(paths.CONTROLLER_EPOCH, ANY_VERSION)])
 
     control = Control(

@@ -1,12 +1,11 @@
-"""What the C library does with freed memory: keeps a little of it, gives much of it back to the system.
+"""Tunes how the C library handles freed memory: it keeps a little, and returns the rest to the system.
 
 `keep_freed_memory`: every large request and response has a block of its own. glibc returns such a block to the system
-when it is freed, and the next one is made of pages that the kernel has to clear and map again. That was more than half
-of the processor time of a 1 MB produce (2,100 µs; 900 µs without it). So up to 16 MB of freed memory is kept.
+when it is freed, and the kernel must clear and map the pages of the next one again. That took more than half of the
+processor time of a 1 MB produce (2,100 µs; 900 µs without it). So up to 16 MB of freed memory is kept.
 
-`MemoryReturn`: the responses to many slow readers, some hundred MB at worst, are freed one by one, and the process
-would stay large after one bad minute. Once most of the unsent bytes are gone, the library is asked to release
-all it can.
+`MemoryReturn`: responses to many slow readers, some hundred MB at worst, are freed one by one, and the process would
+stay large after one bad minute. Once most of the unsent bytes are gone, the library is asked to release all it can.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ M_TRIM_THRESHOLD: Final = -1  # glibc's numbers
 M_MMAP_THRESHOLD: Final = -3
 KEPT_BYTES: Final = 16 << 20  # of freed memory at the end of the heap
 LARGEST_KEPT: Final = 4 << 20  # bytes; a larger block goes back to the system as soon as it is freed
-MUCH: Final = 64 << 20  # bytes unsent at once after which it is worth while
+MUCH: Final = 64 << 20  # unsent bytes at once from which on it is worth while
 
 
 class MemoryReturn:
@@ -28,10 +27,10 @@ class MemoryReturn:
         self._unsent = unsent
         self._workers = workers
         self._trim = trim or trim_heap
-        self._most = 0  # since memory was last given back
+        self._most = 0  # the most unsent bytes since memory was last returned
 
     def look(self) -> None:
-        """On the loop, every few seconds."""
+        """Called on the loop, every few seconds."""
         now = self._unsent()
         self._most = max(self._most, now)
         if self._most >= MUCH and now < self._most // 4:
@@ -53,7 +52,7 @@ def keep_freed_memory() -> None:
 
 
 def glibc_function(name: str) -> Callable[..., int] | None:
-    """None where the C library is another one: those tried need no such call, or have none."""
+    """A function of glibc; None if the C library is another one."""
     if sys.platform != "linux":
         return None
     import ctypes  # 3 ms, on a worker

@@ -1,4 +1,4 @@
-"""The disks of a broker alone, for its controller; and its in-sync replicas, which that controller writes.
+"""The disks of a broker that is alone, for its controller; and its in-sync replicas, which that controller writes.
 
 Methods about logs block and are called on the controller's thread.
 """
@@ -20,7 +20,7 @@ from ixion.replica.partition import Partition
 
 logger = logging.getLogger(__name__)
 
-# Writes the ISR of a partition whose leader has this epoch; False if the leader is another by now.
+# Writes the ISR of a partition whose leader has this epoch; False if there is another leader by now.
 ChangeIsr = Callable[[TopicPartition, int, tuple[int, ...]], Awaitable[bool]]
 
 
@@ -37,7 +37,7 @@ class OwnDisks:
         self._logs.check_room()
 
     def set_strays_aside(self, topics: Iterable[TopicImage]) -> None:
-        """Nothing is deleted: it may be needed."""
+        """Rename stray logs instead of deleting them: they may be needed."""
         known = {topic.name: topic for topic in topics}
         for (name, number), log in list(self._logs.logs.items()):
             topic = known.get(topic_of(name))

@@ -31,7 +31,7 @@ class PagesAt(NamedTuple):
 
 
 def bind_pages(at: PagesAt, allow_remote: bool) -> WebServer | str:
-    """The server; or, if the port is taken and the pages are not required, a warning for the end of the start."""
+    """The server; or a warning to log after the start, if the port is taken and the pages are not required."""
     from ixion.web.server import WebServer
 
     if not is_loopback(at.host) and not allow_remote:

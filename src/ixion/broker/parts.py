@@ -51,22 +51,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How this broker is run, beside its settings."""
+    """How this broker is run, besides its settings."""
 
     allow_remote: bool = False  # listen on other addresses than the loopback
     metadata_in_memory: bool = False  # for tests: the tree ends with the broker
     owns_process: bool = False  # the broker may tune settings of the whole process
     pages: PagesAt | None = None  # metrics and health over HTTP
     files: Files = field(default_factory=Files)  # access to the disk; tests give one that fails
-    make_pool: MakePool = threads  # where work that blocks is done
-    # Opens a session, with this timeout in ms, on a tree that brokers of this process share. It keeps itself alive.
+    make_pool: MakePool = threads  # makes the thread pools for blocking work
+    # Opens a session with this timeout in ms on a tree that brokers of this process share.
     open_session: Callable[[int], Awaitable[MetadataSession]] | None = None
 
 
 class Parts:
-    """An attribute is there once its step has been done."""
+    """An attribute is set once its step is done."""
 
-    doing: str = ""  # the step of the start, or the part that is being stopped
+    doing: str = ""  # the present step of the start, or the part that is being stopped
     config: DynamicConfig
     options: Options
     paths: list[str]
@@ -76,10 +76,10 @@ class Parts:
     clock_ms: Callable[[], int]
     engine: EmbeddedEngine | None = None  # None: the tree is on ZooKeeper, or shared with other brokers
     session: MetadataSession
-    open_session: Callable[[], Awaitable[MetadataSession]]  # another one, where a session can be replaced
+    open_session: Callable[[], Awaitable[MetadataSession]]  # opens another session, if a session can be replaced
     renewal: Renewal | None = None
     fresh: bool  # the tree was made by this start
-    last_notice: str  # of a change of settings, before this start read any settings
+    last_notice: str  # the last notification of changed settings before this start read them
     cluster_id: str
     credentials: ScramCredentials
     found: dict[str, MetaProperties | None]  # by log directory
@@ -116,7 +116,7 @@ class Parts:
     undo: list[tuple[str, Callable[[], object]]]
 
     on_new_session: list[Callable[[MetadataSession], Awaitable[None]]]  # called when a session has replaced another
-    background: set[asyncio.Task[None]]  # kept, or they could be collected while they run
+    background: set[asyncio.Task[None]]  # kept, so that running tasks are not garbage-collected
     on_fatal: Callable[[], None]
 
     def __init__(self) -> None:

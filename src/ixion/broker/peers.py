@@ -1,13 +1,13 @@
-"""How this broker secures its connections to other brokers: as their listener between brokers wants it.
+"""How this broker secures its connections to other brokers, by the settings of the listener between brokers.
 
     security.inter.broker.protocol=SASL_SSL                     # or inter.broker.listener.name=NAME
     sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
     listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=...   # username and password of this broker
     sasl.oauthbearer.token.endpoint.url=file:/...               # with OAUTHBEARER: the token of this broker
 
-The controller's requests to brokers, the fetches of followers, requests to the controller and markers of transactions
-all go by what `connect_to` makes. TLS shows the certificate of this broker's own listener of that name; when its
-settings change, connections from then on get the new one (KIP-226).
+`connect_to` makes all of these connections: for the controller's requests to brokers, the fetches of followers,
+requests to the controller and markers of transactions. TLS shows the certificate of this broker's own listener of that
+name; when its settings change, new connections get the new certificate (KIP-226).
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def connect_to(config: DynamicConfig, listener: str) -> Connect:
 def security_of(
     config: BrokerConfig, listener: str, follow: Callable[[Certificates], None] = lambda _: None
 ) -> Callable[[], Security] | None:
-    """None: neither TLS nor a login. InvalidSettingError if a setting for it is missing or wrong. `follow` makes
-    certificates change with the settings."""
+    """None: neither TLS nor a login. InvalidSettingError if a setting is missing or wrong. `follow` makes certificates
+    follow changed settings."""
     endpoint = next(each for each in listeners(config).bound if each.listener == listener)
     if endpoint.protocol == "PLAINTEXT":
         return None

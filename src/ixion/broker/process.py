@@ -14,8 +14,8 @@ _LOADED: Final = time.monotonic()
 
 
 def age_seconds() -> float:
-    """Since the process was started, including the start of the interpreter, to a hundredth; where the system does not
-    say, since this module was imported."""
+    """The age of the process, with the start of the interpreter, to a hundredth; if the system does not report it, the
+    time since this module was imported."""
     try:
         with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -40,7 +40,7 @@ def raise_file_limit() -> None:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop's where there is one, else asyncio's own; either runs every callback under a `StallWatch`."""
+    """uvloop if it is installed, else asyncio's loop; either runs every callback under a `StallWatch`."""
     base: type[asyncio.AbstractEventLoop]
     try:
         import uvloop
@@ -52,10 +52,10 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def watched(base: Any) -> Callable[[], asyncio.AbstractEventLoop]:
-    """A kind of loop whose callbacks, task steps included, are turns of its `stalls`.
+    """A loop class whose callbacks, with the steps of tasks, are turns of its `stalls`.
 
-    A task asks its loop for every step by `call_soon`, so these three methods see all that runs on the loop except
-    what comes from a socket; `network.connection` reports that.
+    A task schedules every step by `call_soon`, so these three methods see everything that runs on the loop except
+    socket callbacks; `network.connection` reports those.
     """
 
     class WatchedLoop(base):  # type: ignore[misc]
@@ -77,6 +77,6 @@ def watched(base: Any) -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def stall_watch_of(loop: asyncio.AbstractEventLoop) -> StallWatch:
-    """The watch of a loop from `loop_factory`; on any other loop requests and timer tasks are watched, nothing else."""
+    """The watch of a loop from `loop_factory`. On any other loop only requests and timer tasks are watched."""
     found = getattr(loop, "stalls", None)
     return found if isinstance(found, StallWatch) else StallWatch()

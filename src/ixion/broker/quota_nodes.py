@@ -37,7 +37,7 @@ async def children(session: MetadataSession, path: str) -> list[str]:
 
 
 def take_quotas(quotas: Quotas, kind: str, entity: str, config: Mapping[str, str]) -> None:
-    """The settings of an entity have changed. Quotas that cannot be read are logged and left out."""
+    """Apply the changed settings of an entity. Quotas that cannot be read are logged and left out."""
     try:
         quotas.put(entity_of(kind, entity), quotas_of(config))
     except ValueError as error:
@@ -45,7 +45,7 @@ def take_quotas(quotas: Quotas, kind: str, entity: str, config: Mapping[str, str
 
 
 def take_address(addresses: AddressRates, entity: str, config: Mapping[str, str]) -> None:
-    """The settings of an address have changed."""
+    """Apply the changed settings of an address."""
     try:
         bound = float(config[CONNECTIONS]) if CONNECTIONS in config else None
     except ValueError as error:

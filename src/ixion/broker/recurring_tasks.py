@@ -1,4 +1,4 @@
-"""The recurring tasks of a broker: on the disks, in the tree, among the replicas."""
+"""The recurring tasks of a broker, on disks, tree and replicas."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def schedule(parts: Parts) -> None:
         def clean() -> None:
             current = parts.config.current
             if not cleaners:
-                from ixion.log.cleaner import Cleaner  # 5 ms that the start saves
+                from ixion.log.cleaner import Cleaner  # not at the start: it takes 5 ms
 
                 cleaners.append(Cleaner(logs))
             cleaners[0].reconfigure(
@@ -81,7 +81,7 @@ def schedule(parts: Parts) -> None:
 
 
 def bring_back(parts: Parts, reopening: Reopening | None = None) -> None:
-    """Let the controller, of this broker alone or of the cluster, finish what had to wait for room on a disk."""
+    """Let the controller, of a lone broker or of the cluster, finish what had to wait for room on a disk."""
     if not hasattr(parts, "controller"):
         return  # the start has not reached that step
     if reopening is not None:

@@ -1,8 +1,8 @@
 """The registration of this broker, `/brokers/ids/1`: an ephemeral node, whose created zxid is the broker epoch.
 
-It may be there already. If its owner is this session, an earlier attempt succeeded and its answer was lost. If it is a
-session that this broker had before, that one has expired or was given up, and its node is about to go: it is deleted.
-Else a broker that was killed has left it, which goes when its session expires, or another broker has this id.
+The node may exist already. If this session owns it, an earlier attempt succeeded and its answer was lost. If an earlier
+session of this broker owns it, that session has expired or was closed, and we delete the node. Otherwise a killed
+broker has left it until its session expires, or another broker has this id.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-EXPIRY_MS: Final = 4_000  # ZooKeeper looks for expired sessions once a tick, which is 2 or 3 s long
+EXPIRY_MS: Final = 4_000  # ZooKeeper checks for expired sessions once a tick, every 2 or 3 s
 
 
 async def register(parts: Parts, earlier: Collection[int] = ()) -> None:
-    """StartupError if another broker has this id. `earlier`: the ids of the sessions that this broker had before."""
+    """StartupError if another broker has this id. `earlier` has the ids of this broker's earlier sessions."""
     node = registration_of(parts)
     path = paths.broker(parts.node_id)
     while not await _create(parts, path, encode_registration(node), earlier):
@@ -53,14 +53,14 @@ async def register(parts: Parts, earlier: Collection[int] = ()) -> None:
 
 
 async def _create(parts: Parts, path: str, data: bytes, earlier: Collection[int]) -> bool:
-    """False if the node is there and belongs to a session that we know nothing of."""
+    """False if the node exists and belongs to a session that is not ours."""
     session = parts.session
     while True:
         try:
             await session.create(path, data, ephemeral=True)
             return True
         except ConnectionLostError:
-            continue  # it may be there now
+            continue  # it may exist now
         except NodeExistsError:
             stat = await session.exists(path)
         if stat is None:
@@ -96,7 +96,7 @@ def registration_of(parts: Parts) -> Registration:
 
 
 def reachable_name() -> str:
-    """The name to advertise for a listener on every interface, if advertised.listeners gives none."""
+    """The host name to advertise for a listener on all interfaces, if advertised.listeners names none."""
     import socket
 
     return socket.getfqdn()

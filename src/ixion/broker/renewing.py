@@ -1,17 +1,17 @@
-"""A session that has expired is replaced: a new one, a new registration, and the watches anew.
+"""Replaces an expired session: opens a new one, registers again, and sets the watches again.
 
-ZooKeeper ends a session that it has not heard of for zookeeper.session.timeout.ms: the process was paused, or cut off.
-Partitions keep serving meanwhile; only their in-sync replicas cannot change. The order:
+ZooKeeper ends a session that it has not heard from for zookeeper.session.timeout.ms, because the process was paused or
+cut off. Partitions keep serving meanwhile; only their in-sync replicas cannot change. The order:
 
-1. The controller part resigns, and what it had queued is dropped. Only then is a new session opened, so that nothing
+1. The controller part resigns, and its queued changes are dropped. Only then is a new session opened, so that nothing
    of an old controller can be written with it.
-2. A new session, tried for as long as it takes.
+2. A new session, retried without a limit.
 3. The registration, with a new broker epoch (`registering` knows the node of the old session).
 4. The election, and the watches of the controller part.
 5. Changes of settings and access rules that were missed (`Parts.on_new_session`).
 
-If any of it fails, or the new session expires meanwhile, that session is closed and all begins again at 1. Only another
-broker with the same id ends this one.
+If a step fails, or the new session expires meanwhile, that session is closed and everything begins again at 1. Only
+another broker with the same id ends this one.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Renewal:
         self._open_session = open_session
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
-        self._again = False  # the session that is being registered has expired, too
-        self.renewed = 0  # sessions that were replaced
+        self._again = False  # the new session has expired too
+        self.renewed = 0  # how many sessions were replaced
 
     def expired(self) -> None:
-        """To be called when the session of the broker has expired."""
+        """Call this when the session of the broker has expired."""
         if self._task is None and not self._stopped:
             logger.warning("the ZooKeeper session has expired: this broker is not registered; opening a new one")
             self._parts.registered_ms = None
@@ -67,7 +67,7 @@ class Renewal:
 
     async def _renew(self) -> None:
         parts = self._parts
-        earlier: set[int] = set()  # all that were tried: each may have left a registration
+        earlier: set[int] = set()  # all sessions that were tried: each may have left a registration
         while True:
             before = parts.session
             earlier.add(before.session_id)
@@ -89,7 +89,7 @@ class Renewal:
             except (MetadataError, StoreUnusableError, KafkaError) as error:
                 logger.warning("no new ZooKeeper session yet: %s", error)
             except Exception:
-                logger.exception("renewing the ZooKeeper session failed; it is tried again")
+                logger.exception("renewing the ZooKeeper session failed; trying again")
             if parts.session is not before:
                 await self._give_up(parts.session)
             await asyncio.sleep(PAUSE_S)
@@ -106,7 +106,7 @@ class Renewal:
                 self._again = True
 
     async def _give_up(self, session: MetadataSession) -> None:
-        """A session that stays open keeps its registration, and the next one would take it for another broker."""
+        """Close a failed session: its registration would look like another broker to the next session."""
         try:
             await session.close()
         except (MetadataError, StoreUnusableError) as error:

@@ -1,8 +1,8 @@
-"""Partitions of a broker in a cluster that could not be opened for want of room come back when there is room again.
+"""Reopens partitions of a clustered broker that could not be opened because a disk was full.
 
-A controller that has heard KAFKA_STORAGE_ERROR takes such a replica for lost, until this broker starts again. So once
-the logs are open, this broker leaves the same notice in the tree as one whose log directory failed. The controller then
-sends LeaderAndIsr for its replicas once more, and learns from the answer which of them work.
+After KAFKA_STORAGE_ERROR the controller treats such a replica as lost until this broker restarts. So once the logs are
+open, this broker writes the same notification into the tree as after a failed log directory. The controller then sends
+LeaderAndIsr for its replicas again, and learns from the answer which of them work.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ PAUSE_S: Final = 1.0
 
 
 class Reopening:
-    """To be used on the loop. `look` is called from time to time."""
+    """Use it on the loop. `look` is called at intervals."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._task: asyncio.Task[None] | None = None
-        self._told: set[TopicPartition] = set()  # once is enough: what still cannot be opened then is damaged
+        self._told: set[TopicPartition] = set()  # reported once: a log that still cannot be opened then is damaged
 
     def look(self) -> None:
         parts = self._parts
@@ -64,5 +64,5 @@ class Reopening:
                 )
                 return
             except MetadataError as error:
-                logger.info("the controller does not know yet that there is room again: %s", error)
+                logger.info("the controller could not be notified yet that there is room again: %s", error)
                 await asyncio.sleep(PAUSE_S)

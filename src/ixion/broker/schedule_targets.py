@@ -1,7 +1,7 @@
-"""How the schedule topics of this broker reach their targets, wherever in the cluster these are led.
+"""How the schedule topics of this broker reach their targets, on any broker of the cluster.
 
-Made for the first schedule topic. A target on another broker is produced to as this broker, over the listener between
-brokers: where there are ACLs, brokers are super users or may write to it.
+Created with the first schedule topic. This broker produces to a target on another broker over the listener between
+brokers: with ACLs, brokers must be super users or have the right to write to it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def make_targets(parts: Parts) -> Targets:
 
 
 def make_channels(parts: Parts) -> BrokerChannels | None:
-    """Connections of their own: an answer to acks=all holds up what comes after it on the same connection."""
+    """Separate connections: waiting for acks=all delays all later requests on the same connection."""
     if parts.engine is not None:
         return None
     from ixion.broker.peers import connect_to

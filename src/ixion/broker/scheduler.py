@@ -1,4 +1,4 @@
-"""Recurring tasks, on worker threads or on the loop, timed by the wheel.
+"""Recurring tasks, on worker threads or on the loop, started by the timer.
 
 The interval runs from the end of one run to the start of the next. A task that fails is logged and runs again.
 """
@@ -26,7 +26,7 @@ class Scheduler:
     def every(
         self, name: str, interval_ms: int | Callable[[], int], work: Callable[[], object], first_ms: int | None = None
     ) -> None:
-        """Run on a worker thread. An interval that can change is a function, called each time."""
+        """Run a task on a worker thread. An interval that can change is a function, called each time."""
 
         def interval() -> int:
             return interval_ms if isinstance(interval_ms, int) else interval_ms()
@@ -56,6 +56,6 @@ class Scheduler:
         self._timer.call_later(interval_ms, run)
 
     def stop(self) -> None:
-        """Waits for the tasks that are running."""
+        """Waits for running tasks."""
         self._stopped = True
         self.workers.shutdown(wait=True, cancel_futures=True)

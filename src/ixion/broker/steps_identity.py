@@ -41,8 +41,8 @@ logger = logging.getLogger(__name__)
 
 
 async def base_nodes(parts: Parts) -> None:
-    """1. The tree has the nodes that everything else hangs on."""
-    # Without a controller epoch, there was no controller yet: topics on disk are adopted (`adopt`).
+    """1. The base nodes of the tree are created."""
+    # Without a controller epoch there was never a controller: topics on disk are adopted (`adopt`).
     parts.fresh = await parts.session.exists(paths.CONTROLLER_EPOCH) is None
     await ensure(parts.session, paths.BASE)
 
@@ -56,7 +56,7 @@ async def cluster_id(parts: Parts) -> None:
             return
         except NoNodeError:
             pass
-        # A directory that Apache Kafka has written keeps its cluster id: a new tree knows no other.
+        # A directory that Apache Kafka has written keeps its cluster id: the new tree takes it over.
         metas = read_all_meta(parts.paths)
         known = {found.cluster_id: path for path, found in metas.items() if found is not None and found.cluster_id}
         if parts.engine is None:
@@ -71,8 +71,8 @@ async def cluster_id(parts: Parts) -> None:
 
 
 def check_new_cluster(parts: Parts, known: Mapping[str, str]) -> None:
-    """`known`: the log directories by their cluster ids. With a wrong path after the servers this broker would be a
-    cluster of its own, and lead what others lead."""
+    """`known` has the log directories by cluster id. With a wrong path after the ZooKeeper servers this broker would
+    become a cluster of its own, and lead partitions that others lead."""
     for cluster_id, path in known.items():
         raise InconsistentClusterIdError(
             f"{path} belongs to cluster {cluster_id}, but there is no cluster at"
@@ -94,17 +94,17 @@ async def load_meta_properties(parts: Parts) -> None:
 
 
 async def cluster_check(parts: Parts) -> None:
-    """4. The directories are of this cluster."""
+    """4. The directories must belong to this cluster."""
     for path, found in parts.found.items():
         if found is not None and found.cluster_id not in (None, parts.cluster_id):
             raise InconsistentClusterIdError(
-                f"{path} belongs to cluster {found.cluster_id}, the metadata is of cluster {parts.cluster_id};"
+                f"{path} belongs to cluster {found.cluster_id}, the metadata belongs to cluster {parts.cluster_id};"
                 " one of the two is in the wrong place"
             )
 
 
 async def broker_id(parts: Parts) -> None:
-    """5. The id given, or the one the directories know, or a new one above reserved.broker.max.id."""
+    """5. The broker id: the given one, else that of the directories, else a new one above reserved.broker.max.id."""
     config = parts.config.current
     given = config[cluster.BROKER_ID] if config[cluster.BROKER_ID] >= 0 else config[cluster.NODE_ID]
     stored = next((found.node_id for found in parts.found.values() if found and found.node_id is not None), None)
@@ -125,7 +125,7 @@ async def broker_id(parts: Parts) -> None:
 async def dynamic_config(parts: Parts) -> None:
     """6. Dynamic settings from the tree over the given ones: those of all brokers, then those of this one."""
     notices = await parts.session.children(paths.CONFIG_CHANGES)
-    parts.last_notice = notices[-1] if notices else ""  # what changes from here on is followed in step 25
+    parts.last_notice = notices[-1] if notices else ""  # later changes are followed in step 25
     for level, entity in ((Level.ALL_BROKERS, paths.DEFAULT_ENTITY), (Level.THIS_BROKER, str(parts.node_id))):
         stored = await stored_settings(parts.session, "brokers", entity)
         for refused in parts.config.restore(level, stored) if stored else ():
@@ -133,7 +133,7 @@ async def dynamic_config(parts: Parts) -> None:
 
 
 async def scheduler(parts: Parts) -> None:
-    """7. Threads for work that blocks, timed by the wheel."""
+    """7. Worker threads for blocking tasks, started by the timer."""
     parts.scheduler = Scheduler(parts.timer, parts.config.current[cluster.BACKGROUND_THREADS], parts.options.make_pool)
     parts.undo.append(("scheduler", parts.scheduler.stop))
     keep_session(parts)

@@ -1,4 +1,4 @@
-"""Steps 17 to 27: controller, coordinators, handlers; then clients are let in."""
+"""Steps 17 to 27: controller, coordinators, handlers; then clients are served."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 async def controller(parts: Parts) -> None:
-    """17. The controller is made; topics found on disk under a new tree are adopted. It is elected in step 24."""
+    """17. The controller is created, and topics found on disk under a new tree are adopted. Step 24 elects it."""
     if parts.engine is None:
         make_cluster_controller(parts)
     else:
@@ -50,14 +50,14 @@ async def controller(parts: Parts) -> None:
 
 
 def make_cluster_controller(parts: Parts) -> None:
-    """On ZooKeeper there may be other brokers. The code for them is imported only here."""
+    """On ZooKeeper there may be other brokers; only then is their code imported."""
     from ixion.broker.peers import connect_to
     from ixion.controller.cluster.channels import carriers
     from ixion.controller.cluster.controller import ClusterController
 
     config = parts.config.current
     known = listeners(config)
-    door = known.control_plane or known.inter_broker  # by which the controller reaches a broker
+    door = known.control_plane or known.inter_broker  # the listener by which the controller reaches a broker
     timeout_ms = config[cluster.CONTROLLER_SOCKET_TIMEOUT_MS]
     made = parts.controller = ClusterController(
         parts.node_id,
@@ -123,7 +123,7 @@ async def authorizer(parts: Parts) -> None:
     if not config[AUTHORIZER_CLASS_NAME]:
         return
     check_authorizer(config)
-    import ixion.apis.guards.table  # noqa: F401 (now, and not while the first client waits)
+    import ixion.apis.guards.table  # noqa: F401 (now, not while the first client waits)
     from ixion.acl.authorizer import Authorizer, parse_super_users
     from ixion.controller.acls import Acls
 
@@ -190,13 +190,13 @@ async def config_manager(parts: Parts) -> None:
 
 
 async def processors(parts: Parts) -> None:
-    """26. Connections are read."""
+    """26. The processors begin to read connections."""
     parts.server.start_processors()
 
 
 async def started(parts: Parts) -> None:
-    """27. Metrics are served; a session that expires is replaced from now on; the garbage collector no longer looks at
-    what the start has made."""
+    """27. Metrics are served; from now on an expired session is replaced; the garbage collector ignores the objects of
+    the start."""
     if parts.web is not None:
         await show_pages(parts, parts.web)
     if parts.engine is None:

@@ -1,4 +1,4 @@
-"""Steps 9 to 16: logs, ports, replicas, and the registration that makes this broker known."""
+"""Steps 9 to 16: logs, ports, replicas, and the registration of this broker."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def log_manager(parts: Parts) -> None:
         make_pool=parts.options.make_pool,
     )
     # The threads of the scheduler work on the logs. So a stop first interrupts loading and compaction, then joins these
-    # threads, and then closes and unlocks the logs. `undo` is walked from its end.
+    # threads, and then closes and unlocks the logs. A stop goes through `undo` from its end.
     parts.undo.insert([name for name, _ in parts.undo].index("scheduler"), ("logs", logs.close))
     parts.undo.append(("work on logs", logs.interrupt))
     await loop.run_in_executor(parts.scheduler.workers, logs.load)
@@ -92,7 +92,7 @@ async def log_manager(parts: Parts) -> None:
 
 
 def directory_failed(parts: Parts, path: str) -> None:
-    """The log-directory failure handler, on the loop."""
+    """Handles a failed log directory, on the loop."""
     if hasattr(parts, "controller"):
         alone = parts.engine is not None
         work = parts.sole_controller.leaders.directory_failed(path) if alone else tell_failed(parts, path)
@@ -105,7 +105,7 @@ def directory_failed(parts: Parts, path: str) -> None:
 
 
 async def tell_failed(parts: Parts, path: str) -> None:
-    """The replicas of the directory go offline here, and the controller learns of it."""
+    """Take the replicas of the directory offline, and report that to the controller."""
     await parts.control.directory_failed(path)
     await parts.session.create(paths.NEW_LOG_DIR_EVENT, encode_log_dir_event(parts.node_id), sequential=True)
 
@@ -131,7 +131,7 @@ async def metadata_cache(parts: Parts) -> None:
 
 
 async def credentials(parts: Parts) -> None:
-    """11. The SCRAM credentials of users, and the place of delegation tokens. (Kafka: the credential provider.)"""
+    """11. The SCRAM credentials of users, and the cache of delegation tokens. (Kafka: the credential provider.)"""
     parts.credentials = ScramCredentials()
     users = f"{paths.CONFIG}/users"
     for entity in await parts.session.children(users):
@@ -149,7 +149,7 @@ async def socket_server(parts: Parts) -> None:
         return parts.dispatch.handle(request)
 
     logins = Logins(credentials=parts.credentials, tokens=parts.tokens)
-    try:  # on a thread: the keys of OAUTHBEARER may be on another machine
+    try:  # on a thread: OAUTHBEARER may fetch keys from another machine
         found = await parts.loop.run_in_executor(parts.scheduler.workers, listeners_of, config, logins)
     except InvalidSettingError as error:
         raise StartupError(str(error)) from error
@@ -176,7 +176,7 @@ async def socket_server(parts: Parts) -> None:
 
 
 async def replica_manager(parts: Parts) -> None:
-    """13. The replicas, their purgatories, and the tasks that recur (`recurring_tasks`)."""
+    """13. The replicas, their purgatories, and the recurring tasks (`recurring_tasks`)."""
     config = parts.config.current
 
     def min_isr_of(topic: str) -> int:
@@ -186,7 +186,7 @@ async def replica_manager(parts: Parts) -> None:
     def throttled(topic: str, number: int) -> tuple[bool, bool]:
         given = parts.image.topic_config(topic)
         if not given:
-            return False, False  # as for nearly all
+            return False, False  # no throttled replicas, as for nearly all topics
         topic_config = TopicConfig.stored(parts.config.current, given)
         leaders, followers = topic_config.own(THROTTLED_LEADERS), topic_config.own(THROTTLED_FOLLOWERS)
         return names_replica(leaders, number, parts.node_id), names_replica(followers, number, parts.node_id)
@@ -233,7 +233,7 @@ async def replica_manager(parts: Parts) -> None:
 
 
 async def registration(parts: Parts) -> None:
-    """14. This broker is registered, for as long as its session lives."""
+    """14. This broker is registered while its session lives."""
     await register(parts)
 
 
@@ -250,7 +250,7 @@ async def delegation_tokens(parts: Parts) -> None:
     """16. The token manager, with the delegation tokens of the tree, if delegation.token.secret.key is set."""
     if not parts.tokens.enabled:
         if await parts.session.exists(paths.DELEGATION_TOKENS) is not None:
-            logger.warning("the tree has delegation tokens; they hold once delegation.token.secret.key is set")
+            logger.warning("the tree has delegation tokens; they are ignored until delegation.token.secret.key is set")
         return
     from ixion.controller.tokens import TokenManager
 

@@ -1,4 +1,4 @@
-"""Settings as the tree has them. Garbage in one node must not keep a broker from starting: the log names the node."""
+"""Settings in the tree. A node that cannot be read is logged and does not keep a broker from starting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 async def stored_settings(session: MetadataSession, kind: str, entity: str) -> dict[str, str]:
-    """What is set for an entity. A topic whose settings cannot be read keeps its records; others have none then."""
+    """The settings of an entity. If they cannot be read, a topic keeps all its records, and others have no settings."""
     try:
         return await read_config(session, kind, entity)
     except CorruptNodeError as error:

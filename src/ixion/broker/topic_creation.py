@@ -1,7 +1,7 @@
-"""Creates topics that a client or a coordinator needs, on whichever broker the controller is.
+"""Creates topics that a client or a coordinator needs, by the controller, on any broker.
 
-A controller on this broker, or of a broker that is alone, is called. Another one is asked (CreateTopics); the topic is
-in the cluster image a moment after it has answered, when UpdateMetadata has come.
+A controller on this broker is called directly. Another one gets CreateTopics; the topic is in the cluster image a
+moment after its answer, when UpdateMetadata has come.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from ixion.broker.parts import Parts
     from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsResponse
 
-OLDEST: Final = 4  # the first version in which -1 asks for the defaults of the controller
+OLDEST: Final = 4  # the first version in which -1 means the controller's defaults
 NEWEST: Final = 7
 TIMEOUT_MS: Final = 10_000
 
 
 async def create_topics(parts: Parts, wanted: Sequence[NewTopic]) -> list[TopicOutcome]:
-    """An outcome for each topic, in their order. KafkaError, on which clients ask again, if no controller answers."""
+    """An outcome for each topic, in their order. A retriable KafkaError if no controller answers."""
     controller = parts.to_controller
     if controller is None or parts.image.controller_id == parts.node_id:
         return await parts.controller.topics.create(wanted)

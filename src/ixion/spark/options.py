@@ -1,7 +1,7 @@
 """The options of `format("ixion")`: names, values and defaults as Spark's Kafka connector has them.
 
-An option that is not known, or cannot be had, is an error that names it: a misspelt `startingOffset` must not read a
-topic from somewhere else.
+An unknown or unsupported option is an error that names it: a misspelt `startingOffset` must not start a query somewhere
+else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAMES: Final = (
 
 
 class Subscription(NamedTuple):
-    """One of three."""
+    """What to read: topics, partitions or a pattern."""
 
     topics: tuple[str, ...] = ()
     pattern: str = ""
@@ -40,7 +40,7 @@ class Subscription(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Where a range begins or ends: everywhere at an end or time (`time_ms`), or offsets or times by partition."""
+    """Where ranges begin or end: at one end or time for all (`time_ms`), or at offsets or times by partition."""
 
     time_ms: int = EARLIEST
     offsets: dict[TopicPartition, int] | None = None
@@ -63,7 +63,7 @@ class Options(NamedTuple):
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """ValueError for what is misspelt, contradictory or not to be had. Names count in any case."""
+    """ValueError for options that are misspelt, contradictory or unsupported. Names ignore case."""
     known = {name.lower(): name for name in NAMES}
     found: dict[str, str] = {}
     for name, value in given.items():
@@ -129,7 +129,7 @@ def read_subscription(found: Mapping[str, str]) -> Subscription:
 
 
 def read_edge(found: Mapping[str, str], side: str) -> Edge | None:
-    """By time for all, then by time per partition, then by offset: the first that is given counts."""
+    """The first that is given counts: a time for all, times by partition, offsets."""
     if f"{side}Timestamp" in found:
         text = found[f"{side}Timestamp"]
         if not text.isdigit():
@@ -181,7 +181,7 @@ def read_switch(found: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def read_number(found: Mapping[str, str], name: str) -> int:
-    """0 if it is not given."""
+    """The number of an option; 0 if it is not given."""
     text = found.get(name, "").strip()
     if name in found and (not text.isdigit() or int(text) == 0):
         raise ValueError(f"{name} is a whole number above 0, not {text!r}")

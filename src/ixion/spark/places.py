@@ -1,4 +1,4 @@
-"""From options to ranges of offsets: which partitions there are, and where to begin and end in each."""
+"""From options to ranges of offsets: which partitions to read, and where to begin and end in each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.spark.options import EARLIEST_OFFSET, LATEST_OFFSET, Edge, Options
 
-CONNECT_MS: Final = 10_000.0  # for one address; the next one may be alive
+CONNECT_MS: Final = 10_000.0  # for one address; then the next one is tried
 
 Offsets = dict[TopicPartition, int]
 
@@ -31,7 +31,7 @@ def connect(options: Options) -> AdminRunner:
 
 
 def find_partitions(admin: AdminRunner, options: Options) -> list[TopicPartition]:
-    """KafkaError for a topic that is not there. A pattern may match none."""
+    """KafkaError for an unknown topic. A pattern may match none."""
     wanted = options.subscription
     if wanted.partitions:
         return list(wanted.partitions)
@@ -44,7 +44,7 @@ def find_partitions(admin: AdminRunner, options: Options) -> list[TopicPartition
 def resolve(
     admin: AdminRunner, places: list[TopicPartition], edge: Edge, options: Options, *, is_start: bool
 ) -> Offsets:
-    """The offsets that an edge means today."""
+    """The offsets that an edge means now."""
     if edge.offsets is not None:
         check_complete(edge.offsets, places, "startingOffsets" if is_start else "endingOffsets")
         found = dict(edge.offsets)

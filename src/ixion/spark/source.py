@@ -1,11 +1,11 @@
-"""What Spark calls: a batch reader and a stream reader, which share planning and reading.
+"""The classes that Spark calls: a batch reader and a stream reader, which share planning and reading.
 
 Planning runs once in a process beside the driver, reading in a worker per task, so readers are pickled and hold options
 only. A stream's offsets are those of the connector, topic -> partition -> next offset.
 
-Spark 4.0 does not tell a Python source where a query stands when it asks for the latest offset, nor by which trigger it
-runs, and ends an `availableNow` query after the first answer. So a batch cannot be limited, and `maxOffsetsPerTrigger`
-is refused: with it, `availableNow` would end before all is read.
+When Spark 4.0 asks a Python source for the latest offset, it does not say how far the query has read or which trigger
+it has, and it ends an `availableNow` query after the first answer. So a batch cannot be limited, and
+`maxOffsetsPerTrigger` is refused: with it, `availableNow` would end before everything is read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HEADERS = "headers array<struct<key: string, value: binary>>"
 
 
 class OffsetRange(InputPartition):
-    """What one task reads: from `start` to before `end`."""
+    """The range of one task: from `start` to before `end`."""
 
     def __init__(self, topic: str, partition: int, start: int, end: int) -> None:
         self.topic = topic
@@ -97,7 +97,7 @@ class StreamReader(DataSourceStreamReader):
         starts, ends = places.from_json(start), places.from_json(end)
         new = [place for place in ends if place not in starts]
         with places.connect(options) as admin:
-            starts.update(places.ends(admin, new, EARLIEST, options))  # all of a new partition is new
+            starts.update(places.ends(admin, new, EARLIEST, options))  # read a new partition from its beginning
         for place, first in starts.items():
             if options.fail_on_data_loss and ends.get(place, first) < first:
                 raise data_loss(f"{place} ends at offset {ends[place]}, and was read up to {first}")
@@ -107,7 +107,7 @@ class StreamReader(DataSourceStreamReader):
         return read(self._options, partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """The checkpoint is Spark's; there is nothing to keep here."""
+        """Does nothing: Spark keeps the checkpoint."""
 
 
 def check_batch(options: Options) -> None:
@@ -152,4 +152,4 @@ def read(options: Options, task: InputPartition) -> Iterator[pyarrow.RecordBatch
 
 
 def data_loss(what: str) -> KafkaError:
-    return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{what}; failOnDataLoss=false goes on without them")
+    return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{what}; failOnDataLoss=false continues without them")

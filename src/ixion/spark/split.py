@@ -1,7 +1,7 @@
-"""Cuts ranges of offsets into tasks: at least so many, none longer than so many offsets.
+"""Cuts ranges of offsets into tasks: at least `min_pieces`, none longer than `max_offsets`.
 
-Tasks are shared out by size, as the connector does it: 900 and 100 offsets for at least 4 tasks become 4 of 225 and
-1 of 100. A range gets one task at least, so there may be more tasks than asked for.
+Tasks are divided by size, as in the connector: 900 and 100 offsets for at least 4 tasks become 4 of 225 and 1 of 100. A
+range gets at least one task, so there may be more tasks than asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Piece = tuple[TopicPartition, Range]
 
 
 def split(ranges: Mapping[TopicPartition, Range], min_pieces: int = 0, max_offsets: int = 0) -> list[Piece]:
-    """0 is no wish. Empty ranges have no part in it."""
+    """0 sets no limit. Empty ranges get no task."""
     full = {place: span for place, span in sorted(ranges.items()) if span[0] < span[1]}
     total = sum(end - start for start, end in full.values())
     pieces: list[Piece] = []

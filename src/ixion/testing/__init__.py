@@ -7,8 +7,8 @@
         cluster.create_topic("orders")
         cluster.kill(cluster.leader("orders"))
 
-It is the real one, on an event loop of its own in a thread, with its data in a temporary directory. For pytest there is
-`plugin`, which every run of pytest loads: so nothing is imported here before it is used.
+It is the real broker, on an event loop of its own in a thread, with its data in a temporary directory. For pytest there
+is `plugin`, which every run of pytest loads, so nothing is imported here before it is used.
 """
 
 from __future__ import annotations

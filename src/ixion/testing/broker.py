@@ -1,4 +1,4 @@
-"""The broker on a thread of its own, for tests and scripts.
+"""A broker on a thread of its own, for tests and scripts.
 
     with Broker() as broker:                              # or start() and stop()
         broker.create_topic("orders", partitions=3)
@@ -6,8 +6,8 @@
 
     async with Broker() as broker: ...                    # the same on an event loop of your own
 
-Where the data is: in a temporary directory that is gone with the broker; with `memory=True` in a file system in memory,
-where there is one with room; with `data=…` in a directory that stays, so that a later broker finds it.
+The data is in a temporary directory that is deleted with the broker; with `memory=True` in a file system in memory, if
+there is one with room; with `data=…` in a directory that stays, so that a later broker finds it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ixion.testing.standstill import where_it_is
 
 T = TypeVar("T")
 
-# What differs from a broker in production: a free port, rebalances that start at once, small internal topics, and no
-# retention by time, because half a minute after the start it would delete the records of tests that use fixed, old
-# timestamps. All of it can be set otherwise.
+# Differences from a production broker: a free port, rebalances that start at once, small internal topics, and no
+# retention by time, which half a minute after the start would delete records of tests with fixed, old timestamps. All
+# of them can be set otherwise.
 DEFAULTS: Final[Mapping[str, str]] = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms": "0",
@@ -49,10 +49,10 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "background.threads": "2",
     "log.cleaner.dedupe.buffer.size": "16777216",
 }
-# Nothing is waited for without end: a test that hangs says nothing, an error names what it waited for. Kafka's own
-# timeouts within a start or a stop are shorter (30 s for an answer of a controller).
+# Every wait is bounded: a test that hangs shows nothing, an error names what it waited for. Kafka's own timeouts within
+# a start or a stop are shorter (30 s for an answer of a controller).
 PATIENCE_S: Final = 180.0
-LOOK_S: Final = 1.0  # between two looks at whether the thread of the broker still lives
+LOOK_S: Final = 1.0  # between two checks that the broker's thread is alive
 MEMORY: Final = "/dev/shm"  # noqa: S108 - the data goes into a fresh directory there, which only this user can read
 MEMORY_MIN: Final = 512 << 20  # bytes that must be free there; containers often have next to nothing
 DRAIN_MS: Final = 1_000
@@ -80,7 +80,7 @@ class Broker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._broker: RealBroker | None = None
         self._end: asyncio.Future[bool] | None = None  # True: cleanly
-        self._begun: tuple[asyncio.AbstractEventLoop, RealBroker] | None = None  # also while it starts
+        self._begun: tuple[asyncio.AbstractEventLoop, RealBroker] | None = None  # set while it starts, too
         self._bootstrap = ""
 
     @property
@@ -119,17 +119,17 @@ class Broker:
         return self
 
     def stop(self) -> None:
-        """Stop as a broker should; what was written stays if `data` was given. Doing it twice is harmless."""
+        """Stop cleanly. The data stays if `data` was given. Calling it twice is harmless."""
         self._leave(cleanly=True)
 
     def kill(self) -> None:
-        """End as a killed process does: nothing more is answered or written, no log is closed. With `data` given, the
-        next start finds what a crash leaves."""
+        """End as a killed process does: answer and write nothing more, and close no log. With `data` given, the next
+        start finds what a crash leaves."""
         self._running()
         self._leave(cleanly=False)
 
     def create_topic(self, name: str, partitions: int = 1, **config: Any) -> None:
-        """Settings by their names with underscores for dots: `create_topic("t", 3, cleanup_policy="compact")`."""
+        """Settings have underscores for dots: `create_topic("t", 3, cleanup_policy="compact")`."""
         self._create_topic(name, partitions, 1, config)
 
     def _create_topic(self, name: str, partitions: int, replication: int, config: Mapping[str, Any]) -> None:
@@ -140,7 +140,7 @@ class Broker:
             raise KafkaError(outcome.code, outcome.message or "")
 
     def call(self, work: Callable[[RealBroker], Awaitable[T]]) -> T:
-        """Do something on the broker's own loop, and wait for it."""
+        """Run `work` on the broker's own loop, and wait for it."""
         loop, broker = self._running()
         if threading.current_thread() is self._thread:
             raise RuntimeError("this is the broker's own thread; await the work instead")
@@ -196,7 +196,7 @@ class Broker:
             try:
                 loop.call_soon_threadsafe(tell)
             except RuntimeError:
-                pass  # its loop is closed: it has ended meanwhile
+                pass  # its loop is closed: the broker has ended
             thread.join(PATIENCE_S)
         left = self._where() if thread is not None and thread.is_alive() else ""
         self._forget()
@@ -204,7 +204,7 @@ class Broker:
             raise TimeoutError(f"the broker did not {'stop' if cleanly else 'end'} within {PATIENCE_S:g} s: {left}")
 
     def _await(self, future: Future[T], what: str) -> T:
-        """The result of a future that the broker's thread fills; TimeoutError if that thread ends or stands still."""
+        """The result of a future that the broker's thread fills; TimeoutError if that thread ends or hangs."""
         end = time.monotonic() + PATIENCE_S
         while not future.done():
             thread = self._thread

@@ -4,10 +4,10 @@
         cluster.create_topic("orders", partitions=3)      # on all brokers, min.insync.replicas 2
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
         cluster.kill(cluster.leader("orders", 0))         # a fail-over, now
-        cluster.restart()                                 # all that do not run
+        cluster.restart()                                 # all brokers that are not running
 
-They are the real brokers, with ids from 1 on, each on a thread and an event loop of its own. What ZooKeeper would hold
-is a tree in memory that they share. They run in one process, so this is for tests of what happens, not of how fast.
+They are the real brokers, with ids from 1 on, each on a thread and an event loop of its own. They share a tree in
+memory instead of ZooKeeper. They run in one process, so this is for tests of behaviour, not of speed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ixion.testing.broker import _memory
 from ixion.testing.member import Cuts, Member
 from ixion.testing.shared_tree import SharedTree
 
-NO_ZOOKEEPER: Final = "shared-tree:2181"  # says that brokers are not alone; the name is never looked up
+NO_ZOOKEEPER: Final = "shared-tree:2181"  # makes brokers expect others; the name is never resolved
 WAIT_S: Final = 60.0
 LOOK_S: Final = 0.002
 
@@ -52,7 +52,7 @@ class Cluster:
         self._folder = ""
         self._tree: SharedTree | None = None
         self._cuts = Cuts()
-        self.brokers: dict[int, Member] = {}  # by id, also those that do not run
+        self.brokers: dict[int, Member] = {}  # by id, with those that are not running
 
     def start(self) -> Self:
         """Returns when every broker knows all the others."""
@@ -74,11 +74,11 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """End all brokers and delete their data. Doing it twice is harmless."""
+        """End all brokers and delete their data. Calling it twice is harmless."""
         if self._tree is None:
             return
         try:
-            # Killed: where all of them stop, no leader can move to another broker.
+            # Kill them: when all stop, no leader can move to another broker.
             self._each(self._live(), lambda member: member.kill())
         finally:
             self._tree.close()
@@ -94,16 +94,16 @@ class Cluster:
     ) -> None:
         self.stop()
 
-    # What tests use.
+    # Using the cluster.
 
     @property
     def bootstrap(self) -> str:
-        """Addresses of the brokers that run, for `bootstrap.servers`."""
+        """Addresses of the running brokers, for `bootstrap.servers`."""
         return ",".join(member.bootstrap for member in self._live())
 
     @property
     def controller(self) -> int:
-        """The id of the broker that is the controller; waits for an election that is under way."""
+        """The id of the broker that is the controller; waits for a running election."""
         found: list[int] = []
 
         def look() -> bool:
@@ -114,7 +114,7 @@ class Cluster:
         return found[0]
 
     def create_topic(self, name: str, partitions: int = 1, replication: int | None = None, **config: Any) -> None:
-        """On all brokers unless `replication` says otherwise; returns when every broker that runs knows its leaders."""
+        """With a replica on every broker, or `replication`. Returns when every running broker knows its leaders."""
         copies = self._count if replication is None else replication
         self.brokers[self.controller].create_topic(name, partitions, replication=copies, **config)
 
@@ -129,7 +129,7 @@ class Cluster:
         self.wait(known, f"every broker knows the leaders of topic {name!r}")
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """The id of the broker that leads; waits for an election that is under way."""
+        """The id of the broker that leads the partition; waits for a running election."""
         found: list[int] = []
 
         def look() -> bool:
@@ -141,13 +141,13 @@ class Cluster:
         return found[0]
 
     def isr(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """The replicas in sync, as the controller has them."""
+        """The in-sync replicas that the controller knows."""
         state = self._state(topic, partition)
         if state is None:
-            raise LookupError(f"there is no partition {partition} of topic {topic!r}")
+            raise LookupError(f"topic {topic!r} has no partition {partition}")
         return state.isr
 
-    # What goes wrong.
+    # Causing faults.
 
     def kill(self, broker: int, *, expire: bool = True) -> None:
         """End a broker as kill -9 ends a process. Its session expires at once, so that tests need not wait for the
@@ -157,23 +157,23 @@ class Cluster:
             self.expire(broker)
 
     def shut_down(self, broker: int) -> None:
-        """Stop a broker as it should be stopped: its leaders move to others first."""
+        """Stop a broker cleanly: its leaders move to other brokers first."""
         self._member(broker).stop()
 
     def pause(self, broker: int, *, expire: bool = False) -> None:
-        """Stop a broker where it is, as SIGSTOP does, until `resume`. If that takes longer than
-        zookeeper.session.timeout.ms, its session expires; with expire=True at once."""
+        """Freeze a broker, as SIGSTOP does, until `resume`. If that takes longer than zookeeper.session.timeout.ms, its
+        session expires; with expire=True at once."""
         self._member(broker).pause()
         if expire:
             self.expire(broker)
 
     def resume(self, broker: int | None = None) -> None:
-        """Let a paused broker go on; without a number, all of them."""
+        """Resume a paused broker; without a number, all of them."""
         for member in self.brokers.values() if broker is None else [self._member(broker)]:
             member.resume()
 
     def expire(self, broker: int) -> None:
-        """End the session of a broker, as ZooKeeper does with one that it has not heard of for too long."""
+        """Expire the session of a broker, as ZooKeeper does with one that it has not heard from for too long."""
         self._member(broker)
         assert self._tree is not None
         self._tree.expire(broker)
@@ -188,7 +188,7 @@ class Cluster:
         self._cuts.heal()
 
     def restart(self, broker: int | None = None) -> None:
-        """Start a broker again on what it left, after stopping it if it runs; without a number, all that do not run.
+        """Start a broker again with its data, after stopping it if it runs; without a number, all that are not running.
         Returns when every running broker knows it."""
         if broker is None:
             chosen = [member for member in self.brokers.values() if not member.running]
@@ -199,14 +199,14 @@ class Cluster:
         came = {member.broker_id for member in chosen}
 
         def known() -> bool:
-            """A broker that is paused may be registered or not; a killed one is until its session expires."""
+            """A paused broker may be registered or not; a killed one is registered until its session expires."""
             registered = self._registered() & self.brokers.keys()  # a test may register others
             return came <= registered and self._all_know(registered)
 
         self.wait(known, "every broker knows the ones that came back")
 
     def wait_healthy(self, timeout_s: float = WAIT_S) -> None:
-        """Until every replica of every partition is in sync again. TimeoutError says which are not."""
+        """Wait until every replica of every partition is in sync. TimeoutError names those that are not."""
 
         def behind() -> list[str]:
             image = self._image()
@@ -220,14 +220,14 @@ class Cluster:
         self.wait(lambda: not behind(), lambda: f"all replicas are in sync: {', '.join(behind())}", timeout_s)
 
     def wait(self, condition: Callable[[], bool], what: str | Callable[[], str], timeout_s: float = WAIT_S) -> None:
-        """Until a condition is true; TimeoutError with `what` if it is not in time."""
+        """Wait until a condition is true; TimeoutError with `what` if it is not in time."""
         end = time.monotonic() + timeout_s
         while not condition():
             if time.monotonic() > end:
                 raise TimeoutError(f"not true within {timeout_s:g} s: {what if isinstance(what, str) else what()}")
             time.sleep(LOOK_S)
 
-    # Inside.
+    # Internals.
 
     def _member(self, broker: int) -> Member:
         if broker not in self.brokers or self._tree is None:
@@ -246,7 +246,7 @@ class Cluster:
         return self._tree.registered()
 
     def _reals(self) -> list[tuple[int, RealBroker]]:
-        """The brokers that run and are not paused. Their images are read from this thread: one attribute at a time."""
+        """The running brokers that are not paused. This thread reads their images one attribute at a time."""
         return [
             (member.broker_id, real)
             for member in self._live()
@@ -265,14 +265,14 @@ class Cluster:
         return all(set(image.brokers) == expected and image.controller_id in expected for image in images)
 
     def _each(self, members: Iterable[Member], work: Callable[[Member], object]) -> None:
-        """All at once; the first error is raised when all are done."""
+        """Run `work` for all members at once; raise the first error when all are done."""
         with ThreadPoolExecutor(max(self._count, 1), "ixion-cluster") as pool:
             for done in [pool.submit(work, member) for member in members]:
                 done.result()
 
 
 def defaults(brokers: int) -> dict[str, str]:
-    """What differs from a broker of `ixion.testing`: copies on three brokers, of which two must have a record."""
+    """Differences from a single test broker: three replicas, of which two must have a record."""
     copies = min(brokers, 3)
     enough = min(copies, 2)
     return {

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Cuts:
-    """Which brokers cannot reach each other, and the connections between brokers that must go then."""
+    """The pairs of brokers that cannot reach each other, and the connections to break between them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -42,7 +42,7 @@ class Cuts:
             try:
                 loop.call_soon_threadsafe(transport.abort)
             except RuntimeError:
-                pass  # that broker has ended, and its connections with it
+                pass  # that broker has ended, with its connections
 
     def heal(self) -> None:
         with self._lock:
@@ -76,7 +76,7 @@ class Member(Broker):
         self._first_listeners = self._settings["listeners"]
 
     def start(self) -> Self:
-        """At the address that it had before, if it is still free: clients may know no other."""
+        """Start at the previous address, if it is still free: clients may know no other."""
         try:
             super().start()
         except StartupError:
@@ -95,7 +95,7 @@ class Member(Broker):
         return self._paused is not None
 
     def pause(self) -> None:
-        """Stop the event loop of the broker where it is; returns when it stands still."""
+        """Freeze the event loop of the broker; returns when it is frozen."""
         loop, _ = self._running()
         if self._paused is not None:
             return
@@ -109,7 +109,7 @@ class Member(Broker):
         loop.call_soon_threadsafe(stand)
         if not stands.wait(PATIENCE_S):
             self._paused = None
-            go_on.set()  # if it is reached after all
+            go_on.set()  # in case the loop gets there later
             raise TimeoutError(f"broker {self.broker_id} did not stand still within {PATIENCE_S:g} s: {self._where()}")
 
     def resume(self) -> None:
@@ -141,7 +141,7 @@ class Member(Broker):
 
 
 def _with_cuts(make: Callable[[], asyncio.AbstractEventLoop], broker_id: int, cuts: Cuts) -> asyncio.AbstractEventLoop:
-    """A loop whose connections to other members can be cut. Only brokers dial on it."""
+    """A loop whose connections to other members can be cut. Only brokers open connections on it."""
     base: Any = make
 
     class CutLoop(base):  # type: ignore[misc]

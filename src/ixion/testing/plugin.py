@@ -12,9 +12,8 @@
     def test_fail_over(ixion_cluster): ...                # three brokers that are one cluster, for this test
     @pytest.mark.ixion(brokers=5)                         # or more of them, and settings as above
 
-Settings for all of them: define a fixture `ixion_settings` in your conftest.py, with session scope, that returns them.
-Every run of pytest loads this module, also where Kafka is not used: it imports nothing of the broker before a fixture
-is used.
+Settings for all brokers: define a fixture `ixion_settings` in your conftest.py, with session scope, that returns them.
+Every run of pytest loads this module, even without Kafka, so it imports nothing of the broker before a fixture is used.
 """
 
 from __future__ import annotations
@@ -38,20 +37,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def ixion_settings() -> Mapping[str, Any]:
-    """Settings of all brokers of this run. Define your own to have some."""
+    """Settings of all brokers of this run. Override this fixture to set some."""
     return {}
 
 
 @pytest.fixture
 def ixion_broker(request: pytest.FixtureRequest, ixion_settings: Mapping[str, Any]) -> Iterator[Broker]:
-    """A broker of this test's own, ready when the test begins and gone with all its data when it ends."""
+    """A fresh broker for this test, deleted with its data when the test ends."""
     with make(settings_of(request, ixion_settings)) as broker:
         yield broker
 
 
 @pytest.fixture
 def ixion_cluster(request: pytest.FixtureRequest, ixion_settings: Mapping[str, Any]) -> Iterator[Cluster]:
-    """Three brokers of this test's own, or as many as its marker says; all know each other when the test begins."""
+    """A fresh cluster for this test: three brokers, or as many as its marker says."""
     from ixion.testing.cluster import Cluster
 
     given = settings_of(request, ixion_settings)
@@ -63,7 +62,7 @@ def ixion_cluster(request: pytest.FixtureRequest, ixion_settings: Mapping[str, A
 
 @pytest.fixture(scope="session")
 def ixion_broker_session(ixion_settings: Mapping[str, Any]) -> Iterator[Broker]:
-    """One broker for the whole run: tests that use it should use topics and groups of their own."""
+    """One broker for the whole run. Each test should use its own topics and groups."""
     with make(ixion_settings) as broker:
         yield broker
 

@@ -1,8 +1,8 @@
-"""One metadata tree in memory for several brokers of a process, each with a session and an event loop of its own.
+"""One metadata tree in memory for several brokers of a process, each with its own session and event loop.
 
-A session lives as long as the loop of its broker runs: a timer of that loop tells the tree so. The tree has no thread:
-the timers of the other brokers find out that a session has not been heard of for its timeout, and end it. If all of
-them stand still no session expires, as with a ZooKeeper that is gone.
+A session lives while the loop of its broker runs: a timer of that loop sends heartbeats to the tree. The tree has no
+thread: the timers of the other brokers notice a session without heartbeats for its timeout, and end it. If all loops
+stop no session expires, as with a ZooKeeper that is gone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SharedTree:
             try:
                 inner.heartbeat()
             except (SessionExpiredError, StoreUnusableError):
-                return  # closed or expired; its holder has been called
+                return  # closed or expired; its owner has been called back
             self._store.expire_sessions()
             loop.call_later(timeout_ms / 3_000, beat)
 

@@ -1,4 +1,4 @@
-"""Where a thread with an event loop stands still: for the error of a wait that took too long."""
+"""Describes where a thread with an event loop hangs, for the error of a wait that took too long."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import traceback
 from typing import Final
 
-SHOWN: Final = 10  # tasks; a broker has a few, beside those of requests
+SHOWN: Final = 10  # tasks; a broker has a few, besides those of requests
 
 
 def where_it_is(thread: threading.Thread | None, loop: asyncio.AbstractEventLoop | None, doing: str) -> str:
@@ -29,5 +29,5 @@ def where_it_is(thread: threading.Thread | None, loop: asyncio.AbstractEventLoop
 
 
 def _places(stack: traceback.StackSummary) -> str:
-    """The innermost three, innermost first."""
+    """The innermost three frames, innermost first."""
     return " in ".join(f"{entry.filename}:{entry.lineno} ({entry.name})" for entry in reversed(stack[-3:]))
