@@ -1,4 +1,4 @@
-"""Follows the finalized features of the cluster in `/feature`: the controller changes them, every broker applies them."""
+"""Follows the finalized features in `/feature`: the controller changes them, and every broker applies them."""
 
 from __future__ import annotations
 
