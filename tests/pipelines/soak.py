@@ -22,6 +22,11 @@ One expectation looks at the clock: some records are in the tables or in the qua
 were judged. Whatever went is started again. Meanwhile the folder of Parquet files is read again and again, as a
 stranger reads it: no row may ever be there twice. At the end everything is drained, and every table must hold each
 acknowledged record once and only once, or the quarantine in its place.
+
+The last line is a verdict: right, wrong or open (exit codes 0, 1, 2). It is open if something took longer than
+`--patience`, as on a busy machine, or if the soak was interrupted (Ctrl-C, SIGTERM). The tables are then judged as they
+are: a row that is wrong, or there twice, is wrong all the same. It takes at most SECONDS, two or three times PATIENCE
+for what has begun and for the last run, and a minute for the judge.
 """
 
 from __future__ import annotations
@@ -43,7 +48,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ixion.pipelines import open_session
-from tests.pipelines.ledger import Ledger
+from tests.pipelines.ledger import Ledger, verdict
 from tests.pipelines.processes import Served, run_command
 from tests.pipelines.soak_faults import Clock, look_after_as_a_stranger
 from tests.pipelines.soak_parts import PARTITIONS, Driver, Load, Reader
@@ -77,14 +82,25 @@ otherwise = "quarantine"
 """
 BATCH = 300  # records, so that what came while a driver was starting makes several batches
 MOST_BATCHES = 5  # of one life, before something happens
-PATIENCE_S = 900.0  # until a batch is done, or an end that was asked for has come
+PATIENCE_S = 120.0  # until a batch is done, or an end that was asked for has come
+DRAINS = 5  # attempts of the last run; each may end with the code AGAIN
 
 
 class Soak:
     def __init__(
-        self, folder: Path, *, kills: int, seconds: float, seed: int, rate: float, kinds: Sequence[str]
+        self,
+        folder: Path,
+        *,
+        kills: int,
+        seconds: float,
+        seed: int,
+        rate: float,
+        kinds: Sequence[str],
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._kinds = kinds
+        self._patience_s = patience_s
+        self._began = time.monotonic()
         self._kills = kills
         self._end = time.monotonic() + seconds
         self._chance = random.Random(seed)
@@ -93,6 +109,8 @@ class Soak:
         self.ledger = Ledger()
         self.killed: Counter[str] = Counter()
         self.problems: list[str] = []
+        self.unsettled: list[str] = []  # what was not waited for
+        self._drained = False
         self.broker = Served(folder / "data")
         self._admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
         self._create_topic()
@@ -114,6 +132,8 @@ class Soak:
                     self._wait_for_a_moment()
                     (kind,) = self._chance.choices(self._kinds, [KINDS[kind] for kind in self._kinds])
                     self._happen(kind)
+            except KeyboardInterrupt:
+                self._leave("it was interrupted")
             finally:
                 self.driver.kill()
                 self.load.stop()
@@ -128,8 +148,11 @@ class Soak:
             time.sleep(self._chance.uniform(0, 6))
             return
         wanted = self._chance.randint(1, MOST_BATCHES)
-        patience = time.monotonic() + PATIENCE_S
-        while self.driver.batches < wanted and time.monotonic() < patience:
+        patience = time.monotonic() + self._patience_s
+        while self.driver.batches < wanted and time.monotonic() < self._end:
+            if time.monotonic() > patience:
+                self._leave(f"{wanted} batches did not come")
+                break
             if (code := self.driver.ended(0.02)) is not None:
                 self._start_again(code)
         time.sleep(self._chance.uniform(0, 1))
@@ -153,7 +176,7 @@ class Soak:
             self.load.add_column()
         elif kind == "clock":
             jump = self._chance.choice(JUMPS)
-            print(f"the clock shows {jump:+} s", flush=True)
+            self._say(f"the clock shows {jump:+} s")
             self.clock.jump(jump)
             if jump < REFUSED:
                 self._wait_for_refusal(AGAIN, "the clock shows an earlier time")
@@ -162,7 +185,7 @@ class Soak:
         elif kind == "stranger":
             if not batches:
                 return  # there may be no tables yet
-            print(look_after_as_a_stranger(self.folder, self._spark), flush=True)
+            self._say(look_after_as_a_stranger(self.folder, self._spark))
         elif kind == "anew":
             self._make_anew()
         else:
@@ -174,7 +197,15 @@ class Soak:
                 self._start_again(code)
         self.killed[kind] += 1
         told = f"{len(self.ledger.told)} acknowledged, {self.driver.all_batches} batches, {self.reader.times} reads"
-        print(f"{kind} in batch {batches} of its life; {told}", flush=True)
+        self._say(f"{kind} in batch {batches} of its life; {told}")
+
+    def _say(self, words: str) -> None:
+        print(f"{time.monotonic() - self._began:4.0f} s  {words}", flush=True)
+
+    def _leave(self, what: str) -> None:
+        """WHAT took too long, and is not waited for."""
+        self._say(f"not waited for: {what}")
+        self.unsettled.append(what)
 
     def _create_topic(self) -> None:
         self._admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(60)
@@ -182,7 +213,8 @@ class Soak:
     def _make_anew(self) -> None:
         """When all is in the tables; what had not been read would be lost, whatever the pipeline does."""
         with self.load.paused():
-            self._wait_until(lambda: self._arrived() == len(self.ledger.told), "not all records arrived")
+            if not self._wait_until(lambda: self._arrived() == len(self.ledger.told), "not all records arrived"):
+                return
             self._admin.delete_topics([TOPIC])[TOPIC].result(60)
             self._wait_until(lambda: TOPIC not in self._admin.list_topics(timeout=60).topics, "the topic stays")
             self._create_topic()
@@ -195,7 +227,7 @@ class Soak:
 
     def _wait_for_refusal(self, wanted: int, words: str) -> None:
         """Until the driver has ended with the code WANTED, and these WORDS among its last."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + self._patience_s
         while time.monotonic() < end:
             code = self.driver.ended(0.5)
             if code == wanted and words in self.driver.last_words():
@@ -203,7 +235,7 @@ class Soak:
             if code is not None:
                 self._start_again(code)
         else:
-            self.problems.append(f"{words!r} was never said: {self.driver.last_words()}")
+            self._leave(f"{words!r} was not said: {self.driver.last_words()}")
         self.driver.kill()
 
     def _arrived(self) -> int:
@@ -212,14 +244,15 @@ class Soak:
         except FileNotFoundError:
             return -1  # files were joined meanwhile
 
-    def _wait_until(self, is_so: Callable[[], bool], otherwise: str) -> None:
-        patience = time.monotonic() + PATIENCE_S
+    def _wait_until(self, is_so: Callable[[], bool], otherwise: str) -> bool:
+        patience = time.monotonic() + self._patience_s
         while not is_so():
             if (code := self.driver.ended(0.5)) is not None:
                 self._start_again(code)
             if time.monotonic() > patience:
-                self.problems.append(otherwise)
-                return
+                self._leave(otherwise)
+                return False
+        return True
 
     def _restart_broker(self) -> None:
         """The driver goes on, or ends and says that running it again can help."""
@@ -230,10 +263,12 @@ class Soak:
     def _stop(self, kill_after_s: float | None) -> None:
         """By one Ctrl-C: a second one gives the batch up. If the broker has just gone, the last batch may fail."""
         self.driver.process.send_signal(signal.SIGINT)
-        code = self.driver.ended(PATIENCE_S if kill_after_s is None else kill_after_s)
-        if kill_after_s is None and code not in (0, AGAIN):
+        code = self.driver.ended(self._patience_s if kill_after_s is None else kill_after_s)
+        if kill_after_s is None and code is None:
+            self._leave("it did not end after Ctrl-C")
+        elif kill_after_s is None and code not in (0, AGAIN):
             self.problems.append(f"after Ctrl-C the driver ended with {code}: {self.driver.last_words()}")
-        print(f"after Ctrl-C: {'not ended' if code is None else f'ended with {code}'}", flush=True)
+        self._say(f"after Ctrl-C: {'not ended' if code is None else f'ended with {code}'}")
         self.driver.kill()
         self.driver.start()
 
@@ -244,27 +279,37 @@ class Soak:
         self.driver.start()
 
     def _drain(self) -> None:
-        for _ in range(5):
+        self._say("the last run begins")
+        end = time.monotonic() + self._patience_s
+        for _ in range(DRAINS):
             words = run_command(self._file, "--json", *self.driver.words)
-            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            try:
+                left = max(1.0, end - time.monotonic())
+                done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=left)
+            except (subprocess.TimeoutExpired, KeyboardInterrupt):
+                self._leave("the last run did not end")
+                return
             if done.returncode != AGAIN:
                 break
         if done.returncode:
             self.problems.append(f"the last run ended with {done.returncode}: {done.stderr[-600:]}")
         elif lag := json.loads(done.stdout.splitlines()[-1])["summary"]["lag"]:
             self.problems.append(f"the last run left {lag} records behind")
+        else:
+            self._drained = True
 
     def judge(self) -> None:
         """Each table against the ledger; Parquet is read without Spark."""
+        self._say("the tables are judged")
         self.problems += self.ledger.failed
         if not self.ledger.told:
             self.problems.append("nothing was acknowledged at all")
-        tables, quarantined = rows_of_tables(self.folder, self._spark), quarantined_rows(self.folder)
-        self._spark.stop()
-        for kind, rows in tables.items():
-            wrong = self.ledger.problems([*rows, *quarantined])
-            print(f"{kind}: {len(rows)} rows, {len(quarantined)} in quarantine, {len(wrong)} problems", flush=True)
+        quarantined = quarantined_rows(self.folder)
+        for kind, rows in rows_of_tables(self.folder, self._spark).items():
+            wrong = self.ledger.problems([*rows, *quarantined], drained=self._drained)
+            self._say(f"{kind}: {len(rows)} rows, {len(quarantined)} in quarantine, {len(wrong)} problems")
             self.problems += [f"{kind}: {problem}" for problem in wrong]
+        self._spark.stop()
 
 
 def main() -> int:
@@ -273,6 +318,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=480, help="no kill after these")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float, default=100, help="records a second")
+    parser.add_argument("--patience", type=float, default=PATIENCE_S, help="seconds that one thing may take")
     parser.add_argument("--kinds", default=",".join(KINDS), help="what may happen, divided by commas")
     parser.add_argument("--keep", type=Path, help="leave data and tables in this folder")
     given = parser.parse_args()
@@ -281,7 +327,16 @@ def main() -> int:
         folder: Path = given.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         kinds = given.kinds.split(",")
-        soak = Soak(folder, kills=given.kills, seconds=given.seconds, seed=given.seed, rate=given.rate, kinds=kinds)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        soak = Soak(
+            folder,
+            kills=given.kills,
+            seconds=given.seconds,
+            seed=given.seed,
+            rate=given.rate,
+            kinds=kinds,
+            patience_s=given.patience,
+        )
         soak.run()
         soak.judge()
     kills = ", ".join(f"{soak.killed[kind]} {kind}" for kind in KINDS)
@@ -290,8 +345,9 @@ def main() -> int:
     print(f"{soak.driver.starts} drivers, {soak.driver.all_batches} batches, {len(soak.ledger.told)} acknowledged")
     for problem in soak.problems[:30]:
         print(f"  {problem}")
-    print(f"{len(soak.problems)} problems")
-    return 1 if soak.problems else 0
+    code, words = verdict(soak.problems, soak.unsettled)
+    print(words)
+    return code
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipelines.ledger import Ledger, record
+from tests.pipelines.ledger import Ledger, record, verdict
 
 
 def rows() -> list[dict[str, Any]]:
@@ -47,3 +47,15 @@ def test_one_place_for_two_records(ledger: Ledger) -> None:
     ledger.acknowledged(0, 0, 0)
     ledger.acknowledged(0, 0, 8)
     assert ledger.failed == ["records 0 and 8 were both acknowledged at 0/0"]
+
+
+def test_what_is_missing_counts_only_after_the_last_record_was_read(ledger: Ledger) -> None:
+    assert ledger.problems(rows()[1:], drained=False) == []
+    (problem,) = ledger.problems([*rows()[1:], rows()[2]], drained=False)
+    assert "is there 2 times" in problem
+
+
+def test_a_soak_ends_with_a_verdict() -> None:
+    assert verdict([], []) == (0, "verdict: right, each acknowledged record once and only once in every table")
+    assert verdict([], ["a wait"])[0] == 2
+    assert verdict(["lost"], ["a wait"])[1].startswith("verdict: wrong")
