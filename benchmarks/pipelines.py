@@ -29,12 +29,15 @@ SPLITS = (1, 2, 3, 4)  # minPartitions, over a topic of one partition
 JSON_COUNT = 500_000
 
 
-@contextmanager
-def spark_session() -> Iterator[SparkSession]:
+def connector_jars() -> list[str]:
     folder = Path(jars.classpath("spark-4.0.0").partition(":")[0])
     ours = ("spark-", "kafka-clients", "commons-pool2")
-    found = [str(path) for path in folder.glob("*.jar") if path.name.startswith(ours)]
-    session = open_session("bench", conf={"spark.driver.memory": "2g"}, jars=found)
+    return sorted(str(path) for path in folder.glob("*.jar") if path.name.startswith(ours))
+
+
+@contextmanager
+def spark_session() -> Iterator[SparkSession]:
+    session = open_session("bench", conf={"spark.driver.memory": "2g"}, jars=connector_jars())
     yield session
     session.stop()
 

@@ -5,41 +5,31 @@ Rows per second of processor time count the JVM and its Python workers; the brok
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session, fresh
 from benchmarks.loads import broker_clients as clients
 from benchmarks.loads.broker_servers import ixion
+from benchmarks.loads.cpu import tree_seconds
 from benchmarks.pipelines import spark_session
 from ixion.pipelines.session import jvm_pid
 
 OURS, CONNECTOR = 'format("ixion")', 'format("kafka")'
 SIZES = {100: ("100 B", 4_000_000), 1000: ("1 KB", 800_000)}
-TICK = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_seconds(pid: int) -> float:
-    """Of a process and its children, also of those that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    own = sum(map(int, fields[11:15])) / TICK
-    children = Path(f"/proc/{pid}/task").glob("*/children")
-    return own + sum(cpu_seconds(int(child)) for file in children for child in file.read_text().split())
 
 
 def measure(spark: SparkSession, kind: str, bootstrap: str, scale: float) -> Mapping[str, float]:
     rows = {}
     for size, (_, count) in SIZES.items():
         options = {"kafka.bootstrap.servers": bootstrap, "subscribe": f"size-{size}"}
-        begun, cpu = time.perf_counter(), cpu_seconds(jvm_pid(spark))
+        begun, cpu = time.perf_counter(), tree_seconds(jvm_pid(spark))
         spark.read.format(kind).options(**options).load().write.format("noop").mode("overwrite").save()
         rows[f"read-{size}"] = count * scale / (time.perf_counter() - begun)
-        rows[f"read-{size}-cpu"] = count * scale / (cpu_seconds(jvm_pid(spark)) - cpu)
+        rows[f"read-{size}-cpu"] = count * scale / (tree_seconds(jvm_pid(spark)) - cpu)
     return rows
 
 

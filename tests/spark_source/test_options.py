@@ -6,7 +6,7 @@ import pytest
 
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.starts import EARLIEST, LATEST
-from ixion.spark.options import Edge, Subscription, read_options
+from ixion.spark.options import PARTITION_BYTES, Edge, Subscription, read_options
 
 LEAST = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
 
@@ -17,6 +17,11 @@ def test_defaults() -> None:
     assert (found.start, found.end) == (None, None)
     assert (found.headers, found.read_committed, found.fail_on_data_loss) == (False, False, True)
     assert (found.min_partitions, found.max_records_per_partition) == (0, 0)
+    assert found.partition_bytes == PARTITION_BYTES
+
+
+def test_the_size_of_a_fetch_is_kafkas_setting() -> None:
+    assert read_options({**LEAST, "kafka.max.partition.fetch.bytes": "65536"}).partition_bytes == 65536
 
 
 def test_names_count_in_any_case() -> None:
@@ -46,6 +51,10 @@ def test_where_it_begins(name: str, value: str, edge: Edge) -> None:
     [
         ({"minPartitions": "0"}, "minPartitions is a whole number above 0, not '0'"),
         ({"minPartitions": "many"}, "minPartitions is a whole number above 0, not 'many'"),
+        (
+            {"kafka.max.partition.fetch.bytes": "4m"},
+            "kafka.max.partition.fetch.bytes is a whole number above 0, not '4m'",
+        ),
         ({"includeHeaders": "yes"}, "includeHeaders is true or false, not 'yes'"),
         ({"kafka.isolation.level": "none"}, "kafka.isolation.level is read_uncommitted or read_committed, not 'none'"),
         ({"startingOffsets": "first"}, "startingOffsets is neither a known word nor JSON: 'first'"),

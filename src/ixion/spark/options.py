@@ -17,12 +17,15 @@ from ixion.clients.starts import EARLIEST, LATEST
 
 EARLIEST_OFFSET: Final = -2  # in JSON, as in the connector
 LATEST_OFFSET: Final = -1
+# Of one fetch, and so of one Arrow batch. Each batch has its price in the worker and in the JVM, however small it is.
+PARTITION_BYTES: Final = 1024 * 1024
 
 SUBSCRIPTIONS: Final = ("subscribe", "subscribePattern", "assign")
 NAMES: Final = (
     "kafka.bootstrap.servers",
     "kafka.isolation.level",
     "kafka.client.id",
+    "kafka.max.partition.fetch.bytes",
     *SUBSCRIPTIONS,
     *("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp", "startingOffsetsByTimestampStrategy"),
     *("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"),
@@ -60,6 +63,7 @@ class Options(NamedTuple):
     min_partitions: int
     max_records_per_partition: int
     timeout_s: float
+    partition_bytes: int
 
 
 def read_options(given: Mapping[str, str]) -> Options:
@@ -91,6 +95,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         min_partitions=read_number(found, "minPartitions"),
         max_records_per_partition=read_number(found, "maxRecordsPerPartition"),
         timeout_s=float(read_number(found, "timeoutSeconds") or 60),
+        partition_bytes=read_number(found, "kafka.max.partition.fetch.bytes") or PARTITION_BYTES,
     )
 
 

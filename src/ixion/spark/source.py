@@ -140,6 +140,7 @@ def read(options: Options, task: InputPartition) -> Iterator[pyarrow.RecordBatch
         options.bootstrap,
         {place: (task.start, task.end)},
         read_committed=options.read_committed,
+        partition_bytes=options.partition_bytes,
         patience_s=options.timeout_s,
         on_missed=missed,
         client_id=options.client_id,

@@ -30,7 +30,7 @@ max_records_per_batch = 1000000
 # "kafka.sasl.jaas.config" = "…PlainLoginModule required username='me' password='${{PASSWORD}}';"
 
 [format]
-type = "json"                           # csv, avro, text, bytes
+type = "json"                           # csv, avro, protobuf, text, bytes
 # Without a schema, JSON and CSV are looked at once, on the first run, and what is found is kept.
 schema = """
     order_id STRING, customer STRING, country STRING, amount DOUBLE, at TIMESTAMP
