@@ -123,6 +123,6 @@ def test_stores_of_the_kind_that_their_names_say(authority: Authority, tmp_path:
     given = {"truststore.location": str(trusted), "truststore.password": "secret", "keystore.location": str(own)}
     config = {f"zookeeper.ssl.{name}": value for name, value in given.items()}
     context = make_context(BrokerConfig({**config, "zookeeper.ssl.keystore.password": "secret"}))
-    assert [dict(found["subject"][0])["commonName"] for found in context.get_ca_certs()] == ["authority"]
+    assert ["authority" in str(found["subject"]) for found in context.get_ca_certs()] == [True]
     with pytest.raises(InvalidSettingError, match=r"zookeeper\.ssl\.keystore\.location"):
         make_context(BrokerConfig(config))
