@@ -81,17 +81,32 @@ class Acceptor:
                     raise
 
     async def _accept(self, listening: socket.socket) -> tuple[socket.socket, tuple[object, ...]]:
-        """The next connection. The loop is not asked for each, but gets its turn after AT_ONCE."""
+        """The next connection. The loop is not asked for each, but gets its turn after AT_ONCE.
+
+        Not by `sock_accept`: if this task is cancelled in the turn of the loop in which a connection comes, its socket
+        would be lost in the result that nobody reads.
+        """
         if self._in_turn >= AT_ONCE:
             self._in_turn = 0
             await asyncio.sleep(0)
+        while True:
+            try:
+                accepted = listening.accept()
+            except BlockingIOError:
+                self._in_turn = 0
+                await self._has_connection(listening)
+            else:
+                self._in_turn += 1
+                return accepted
+
+    async def _has_connection(self, listening: socket.socket) -> None:
+        loop = self._shared.loop
+        came: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(listening, lambda: None if came.done() else came.set_result(None))
         try:
-            accepted = listening.accept()
-        except BlockingIOError:
-            self._in_turn = 0
-            accepted = await self._shared.loop.sock_accept(listening)
-        self._in_turn += 1
-        return accepted
+            await came
+        finally:
+            loop.remove_reader(listening)
 
     async def _admit(self, accepted: socket.socket, address: str) -> None:
         name, quotas = self.listener.name, self._shared.quotas
