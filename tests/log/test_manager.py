@@ -474,6 +474,21 @@ def test_settings_reach_open_logs(stage: Stage) -> None:
     manager.close()
 
 
+def test_settings_that_change_while_a_log_is_made_are_its_own(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = stage.manager()
+    make = manager.make
+
+    def changed_meanwhile(*given: Any) -> Log:
+        made = make(*given)
+        stage.config = LogConfig(segment_bytes=2000)
+        manager.reconfigure("orders")  # as on the loop, while a worker makes the log
+        return made
+
+    monkeypatch.setattr(manager, "make", changed_meanwhile)
+    assert manager.create("orders", 0).config.segment_bytes == 2000
+    manager.close()
+
+
 def open_files(stage: Stage) -> int:
     """Of this stage alone: what other tests left open is closed whenever the collector comes by."""
     found = 0

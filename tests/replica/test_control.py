@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ixion.log.prepare import Origin
+from ixion.metadata.errors import ConnectionLostError
 from ixion.metadata.image import BrokerImage, ClusterImage, TopicImage
 from ixion.model.delay_names import sibling_of
 from ixion.model.errors import ErrorCode
@@ -156,6 +157,11 @@ def shown(number: int, *, leader: int = 2, epoch: int = 3) -> UpdateMetadataPart
         replicas=(2, SELF),
         offline_replicas=(SELF,),
     )
+
+
+def together(one: Any, other: Any) -> Any:
+    """One request about the topics of two."""
+    return one.replace(topic_states=one.topic_states + other.topic_states)
 
 
 def metadata(
@@ -456,12 +462,70 @@ def test_settings_that_change_while_a_topic_is_taken_in_are_not_lost(
         yield from real(topic, update)
         # As `broker.config_changes` does when a notice names the topic.
         assert member.image.topic_config("t") == {"retention.ms": "1"}
-        member.image.set_topic_config("t", {"retention.ms": "7"})
+        member.image.change_topic_config("t", {"retention.ms": "7"})
 
     monkeypatch.setattr(metadata_update, "take_partitions", changed_meanwhile)
     member.run(metadata(shown(0)))
     assert member.image.topics["t"].config == {"retention.ms": "7"}
     assert not member.image.early_configs
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["new", "made anew"])
+@pytest.mark.parametrize("ask", ["roles", "metadata"])
+def test_settings_that_change_while_those_of_others_are_read_are_not_lost(
+    member: Member, monkeypatch: pytest.MonkeyPatch, ask: str, is_known: bool
+) -> None:
+    """The read of "uu" is held back; the settings of "t" change after they were read."""
+    if is_known:
+        member.run(metadata(shown(0), topic_id=OTHER_ID))
+
+    async def work() -> None:
+        go_on, is_held = asyncio.Event(), asyncio.Event()
+
+        async def read_config(topic: str) -> dict[str, str]:
+            if topic == "uu":
+                is_held.set()
+                await go_on.wait()
+            return {"retention.ms": str(len(topic))}
+
+        monkeypatch.setattr(member.control, "_read_config", read_config)
+        one, other = (
+            (roles(state(leader=2)), roles(state(leader=2), topic="uu", topic_id=bytes(range(16, 32))))
+            if ask == "roles"
+            else (metadata(shown(0)), metadata(shown(0), topic="uu", topic_id=bytes(range(16, 32))))
+        )
+        request = together(one, other)
+        sending = asyncio.ensure_future(member.send(request))
+        await is_held.wait()
+        await asyncio.sleep(0)  # the settings of "t" have been read
+        # As `broker.config_changes` does when a notice names the topic.
+        assert member.image.change_topic_config("t", {"retention.ms": "7"})
+        go_on.set()
+        await sending
+
+    member.world.loop.run_until_complete(work())
+    if ask == "roles":
+        assert member.image.early_configs["t"] == {"retention.ms": "7"}
+    else:
+        assert member.image.topics["t"].config == {"retention.ms": "7"}
+
+
+def test_a_read_that_fails_ends_the_request_and_leaves_no_other_behind(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read_config(topic: str) -> dict[str, str]:
+        if topic == "t":
+            raise ConnectionLostError(topic, "gone")
+        await asyncio.sleep(0)
+        return {}
+
+    monkeypatch.setattr(member.control, "_read_config", read_config)
+    both = metadata(shown(0)), metadata(shown(0), topic="uu")
+    request = together(*both)
+    with pytest.raises(ConnectionLostError):
+        member.run(request)
+    assert member.image.early_configs == {"uu": {}}, "it was waited for"
+    assert not member.image.topics
 
 
 def test_a_deleted_topic_leaves_the_image(member: Member) -> None:

@@ -114,9 +114,7 @@ class ConfigChanges:
         parts = self._parts
         config = await read_config(parts.session, kind, entity)
         if kind == "topics":
-            known = parts.image.topic_config(entity)
-            if known is not None and known != config:
-                parts.image.set_topic_config(entity, config)
+            if parts.image.change_topic_config(entity, config):
                 parts.replicas.reconfigure(entity)
         elif kind == "brokers" and entity in (paths.DEFAULT_ENTITY, str(parts.node_id)):
             level = Level.ALL_BROKERS if entity == paths.DEFAULT_ENTITY else Level.THIS_BROKER

@@ -163,6 +163,8 @@ class LogManager:
                 log = self.make(where, folder, key, settings)
                 self._unsynced.add(folder)
                 self.logs[key] = log
+                if config is None and (newest := self.config_of(key[0])) != settings:
+                    log.reconfigure(newest)  # `reconfigure` on another thread did not see this log yet
                 self._counts[where.state] = self._counts.get(where.state, 0) + 1
                 self._preferred.pop(key, None)
                 return log

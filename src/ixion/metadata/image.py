@@ -92,13 +92,19 @@ class ClusterImage:
         topic = self.topics.get(name)
         return self.early_configs.get(name) if topic is None else topic.config
 
-    def set_topic_config(self, name: str, config: dict[str, str]) -> None:
+    def change_topic_config(self, name: str, config: dict[str, str]) -> bool:
+        """Whether that is news; settings of a topic of which nothing is known yet are not kept. If a topic is being
+        replaced by another of its name, both get them."""
+        news = False
         topic = self.topics.get(name)
-        if topic is None:
-            self.early_configs[name] = config
-        else:
+        if topic is not None and topic.config != config:
             topic.config = config
-        self.version += 1
+            news = True
+        if self.early_configs.get(name, config) != config:
+            self.early_configs[name] = config
+            news = True
+        self.version += news
+        return news
 
     def partition(self, name: str, number: int) -> PartitionImage | None:
         topic = self.topics.get(name)

@@ -148,7 +148,7 @@ class Control:
     async def _update(self, request: UpdateMetadataRequest) -> None:
         image = self._image
         topics = topics_of(request)
-        image.early_configs.update(await self._configs_of(unknown_topics(image, topics)))  # a change may come first
+        await self._read_configs(unknown_topics(image, topics))
         image.controller_id = request.controller_id
         before = image.brokers.keys()
         take_brokers(image, image.brokers[self._replicas.node_id], request.live_brokers)
@@ -170,12 +170,23 @@ class Control:
                 waiting.check_and_complete((topic.topic_name, state.partition_index))
                 yield
 
-    async def _configs_of(self, names: Collection[str]) -> dict[str, dict[str, str]]:
-        """The settings of topics that are not in the image. The reads are sent together."""
+    async def _read_configs(self, names: Collection[str]) -> None:
+        """Read the settings of topics that are not in the image. The reads are sent together.
+
+        Each answer goes into the image as it arrives, and answers arrive in the order of the reads. So a change
+        (`broker.config_changes`) is read later, finds the settings that we have read, and replaces them. If we kept
+        the answers until the last one, such a change would find no topic, and be lost.
+        """
         wanted = list(dict.fromkeys(names))
-        if wanted:
-            await self._catch_up()
-        return dict(zip(wanted, await asyncio.gather(*map(self._read_config, wanted)), strict=True))
+        if not wanted:
+            return
+        await self._catch_up()
+        for fault in await asyncio.gather(*map(self._read_early, wanted), return_exceptions=True):
+            if isinstance(fault, BaseException):
+                raise fault
+
+    async def _read_early(self, name: str) -> None:
+        self._image.early_configs[name] = await self._read_config(name)
 
     def log_ends(self, keys: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """The last leader epoch and the end of each log; logs in an offline directory are left out."""
@@ -199,7 +210,7 @@ class Control:
         codes = await in_turns(self._check_all(roles))
         accepted = [role for role in roles if codes[role.key] == ErrorCode.NONE]
         strange = [role.topic for role in accepted if known_topic(self._image, role.topic, role.topic_id) is None]
-        self._image.early_configs.update(await self._configs_of(strange))
+        await self._read_configs(strange)
         await self.fetchers.stop([role.key for role in accepted])
         unmade = [role for role in accepted if not self._logs.is_made(*role.key, role.topic_id)]
         led = {role.topic for role in accepted if role.state.leader == self._replicas.node_id}
