@@ -65,6 +65,13 @@ SETS: dict[str, tuple[str, ...]] = {
         "org.apache.kafka:kafka-clients:4.3.0:test",
         _NOP,
     ),
+    # Rivals of the benchmark of delayed delivery.
+    "rocketmq-5.5.0": (
+        "org.apache.rocketmq:rocketmq-namesrv:5.5.0",
+        "org.apache.rocketmq:rocketmq-broker:5.5.0",
+        "org.apache.rocketmq:rocketmq-client:5.5.0",
+    ),
+    "pulsar-4.0.7": ("org.apache.pulsar:pulsar-broker:4.0.7",),
     "zookeeper-3.8.4": (
         "org.apache.zookeeper:zookeeper:3.8.4",
         "io.dropwizard.metrics:metrics-core:4.1.12.1",

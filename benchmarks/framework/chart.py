@@ -19,8 +19,8 @@ BAR = 16
 GAP = 3
 GROUP_HEAD = 26
 GROUP_GAP = 16
-LIGHT = ("#0b7a75", "#45b0a8", "#9aa5b1", "#d98324", "#b0486a", "#6f63b6")
-DARK = ("#2fc4b8", "#1d837c", "#7d8794", "#f0a04b", "#d9708f", "#9a90e0")
+LIGHT = ("#0b7a75", "#45b0a8", "#9aa5b1", "#d98324", "#b0486a", "#6f63b6", "#4a7fb5", "#8a6d3b")
+DARK = ("#2fc4b8", "#1d837c", "#7d8794", "#f0a04b", "#d9708f", "#9a90e0", "#6ea8dc", "#c2a36b")
 
 STYLE = """
 text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f2933; }

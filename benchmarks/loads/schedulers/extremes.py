@@ -17,8 +17,17 @@ from confluent_kafka import Consumer, TopicPartition
 from benchmarks.loads.broker_servers import ixion_on
 from benchmarks.loads.produce_probe import Probe, p99_us
 from benchmarks.loads.schedulers.kafka_protocol import QUIET, KafkaScheduler, create, ixion
-from benchmarks.loads.schedulers.messages import LEAD_MS, VALUE, Arrivals, fill, lateness, message, part
-from benchmarks.loads.schedulers.scheduler import PATIENCE_S, Scheduler, now_ms
+from benchmarks.loads.schedulers.messages import (
+    LEAD_MS,
+    VALUE,
+    Arrivals,
+    fill,
+    lateness,
+    message,
+    part,
+    until_delivered,
+)
+from benchmarks.loads.schedulers.scheduler import PATIENCE_S, Scheduler, now_ms, resident_of
 
 MINUTE_MS = 60_000
 MARGIN_MS = 500  # around the measured parts of a herd
@@ -41,9 +50,9 @@ def near(count: int, timed: int) -> Mapping[str, float]:
     with broker() as (scheduler, _):
         first = count // 10
         fill(scheduler, 0, first, 10 * MINUTE_MS)
-        before = scheduler.resident_bytes()
+        before = resident_of(scheduler.pid)
         fill(scheduler, first, count, 10 * MINUTE_MS)
-        memory = (scheduler.resident_bytes() - before) / (count - first)
+        memory = (resident_of(scheduler.pid) - before) / (count - first)
         found = lateness(scheduler, timed, 1_000)
     return {
         "memory-near": max(memory, 0.0),
@@ -122,9 +131,7 @@ def until_it_delivers(data: Path) -> float:
     """Milliseconds from the start of a broker to a message that it delivers; then it is killed."""
     begun = now_ms()
     with ixion(data) as scheduler:
-        arrivals = Arrivals(scheduler, 1)
-        scheduler.schedule([message(int(now_ms()), 0)])
-        arrivals.join(1)
+        until_delivered(scheduler)
         taken_ms = now_ms() - begun
         scheduler.kill()
     return taken_ms

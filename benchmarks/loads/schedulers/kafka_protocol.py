@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.loads.broker_servers import ixion_on
-from benchmarks.loads.schedulers.scheduler import PATIENCE_S, Scheduler, Start, now_ms, resident_of
+from benchmarks.loads.schedulers.scheduler import PATIENCE_S, Scheduler, Start, now_ms
 from devtools.kafka import RealKafka
 
 QUIET = {"log_level": 0, "retry.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
@@ -31,8 +31,10 @@ IDLE_S = 0.01  # how long the scheduler waits for more schedules at most
 
 
 class KafkaScheduler:
+    early_ms = 0
+
     def __init__(self, bootstrap: str, pid: int, topic: str, delivered: str, header: str) -> None:
-        self._pid = pid
+        self.pid = pid
         self._topic = topic
         self._header = header
         self._refusal = ""
@@ -80,11 +82,8 @@ class KafkaScheduler:
             elif time.monotonic() > end:
                 raise RuntimeError(f"{count} messages did not come")
 
-    def resident_bytes(self) -> int:
-        return resident_of(self._pid)
-
     def kill(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         self._consumer.close()
@@ -134,6 +133,8 @@ def on_kafka(kafka: RealKafka) -> Start:
 def run_scheduler(bootstrap: str) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "s", **QUIET})
     consumer.assign([TopicPartition("schedules", 0, 0)])
+    loaded = int(consumer.get_watermark_offsets(TopicPartition("schedules", 0), timeout=PATIENCE_S)[1])
+    position = 0
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, **QUIET})
     waiting: dict[bytes, tuple[int, bytes]] = {}
     due: list[tuple[int, bytes]] = []
@@ -141,6 +142,7 @@ def run_scheduler(bootstrap: str) -> None:
         for message in consumer.consume(1_000, IDLE_S):
             if message.error():
                 continue
+            position = int(message.offset() or 0) + 1
             key, value = bytes(message.key() or b""), message.value()
             if value is None:
                 waiting.pop(key, None)
@@ -148,7 +150,8 @@ def run_scheduler(bootstrap: str) -> None:
             at = int(dict(message.headers() or [])["due"] or 0)
             waiting[key] = (at, bytes(value))
             heapq.heappush(due, (at, key))
-        while due and due[0][0] <= now_ms():
+        # Before that it has not seen every tombstone, and would deliver again.
+        while position >= loaded and due and due[0][0] <= now_ms():
             _, key = heapq.heappop(due)
             found = waiting.pop(key, None)
             if found is not None:

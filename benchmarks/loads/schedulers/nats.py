@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.loads.schedulers.scheduler import PATIENCE_S, resident_of
+from benchmarks.loads.schedulers.scheduler import PATIENCE_S
 from devtools.cache import made_once
 from devtools.kafka import free_port
 from devtools.programs import tool
@@ -83,8 +83,10 @@ class Nats:
 
 
 class NatsScheduler:
+    early_ms = 0
+
     def __init__(self, port: int, pid: int) -> None:
-        self._pid = pid
+        self.pid = pid
         self._number = time.time_ns()  # subjects must be new after a restart
         self._sender = Nats(port)
         self._reader = Nats(port)
@@ -137,11 +139,8 @@ class NatsScheduler:
         for _ in range(count):
             yield self._reader.receive()
 
-    def resident_bytes(self) -> int:
-        return resident_of(self._pid)
-
     def kill(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         self._sender.close()

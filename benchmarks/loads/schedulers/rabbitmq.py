@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.loads.schedulers.scheduler import PATIENCE_S, now_ms, resident_of
+from benchmarks.loads.schedulers.scheduler import PATIENCE_S, now_ms
 from devtools.kafka import free_port
 from devtools.programs import PartMissing, tool
 
@@ -94,8 +94,10 @@ class Amqp:
 
 
 class RabbitScheduler:
+    early_ms = 0
+
     def __init__(self, port: int, pid: int) -> None:
-        self._pid = pid
+        self.pid = pid
         self._sender = Amqp(port)
         self._reader = Amqp(port)
         self._sent = 0
@@ -135,11 +137,8 @@ class RabbitScheduler:
                 count -= 1
                 yield payload
 
-    def resident_bytes(self) -> int:
-        return resident_of(self._pid)
-
     def kill(self) -> None:
-        os.kill(self._pid, signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         self._sender.close()

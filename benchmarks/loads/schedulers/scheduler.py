@@ -11,20 +11,20 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-PATIENCE_S = 120
+PATIENCE_S = 300
 
 
 class Scheduler(Protocol):
     """One that runs. `schedule` is called by one thread, `arrivals` by another."""
+
+    pid: int  # of the process that keeps what waits
+    early_ms: int  # how long before its due time it may deliver a message, by its documentation
 
     def schedule(self, messages: Iterable[tuple[int, bytes]]) -> None:
         """Messages by due time, which rise. Returns when all are acknowledged."""
 
     def arrivals(self, count: int) -> Iterator[bytes]:
         """The next so many payloads, as they are delivered. Those that are due after now, even if called late."""
-
-    def resident_bytes(self) -> int:
-        """Memory of the process that keeps what waits."""
 
     def kill(self) -> None:
         """End that process, as kill -9 does."""
@@ -40,7 +40,17 @@ def now_ms() -> float:
 
 
 def resident_of(pid: int) -> int:
+    """Memory of a process, with the parts of files that it has mapped."""
+    return _status_of(pid, "VmRSS:")
+
+
+def private_of(pid: int) -> int:
+    """Memory of a process without mapped files, whose pages the kernel can drop when it needs them."""
+    return _status_of(pid, "RssAnon:")
+
+
+def _status_of(pid: int, name: str) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(name):
             return int(line.split()[1]) * 1024
-    raise RuntimeError(f"no VmRSS of process {pid}")
+    raise RuntimeError(f"no {name} of process {pid}")
