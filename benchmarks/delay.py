@@ -3,16 +3,21 @@
 A round: messages of 1,000 bytes are scheduled for tomorrow until 10,000, 100,000 and a million wait, as fast as they
 are acknowledged. At each of these, `TIMED` more are scheduled for the next seconds, `RATE` a second, and a consumer
 notes when each arrives; at 100,000 also at the other rates of `RATES`. Then `HERD` that are due at the same moment. At
-last the process that keeps what waits is killed and started again, until it delivers a message.
+last the process that keeps what waits is killed and started again, until it delivers a new message.
+
+What is timed is scheduled before the first of it is due; a system that is too slow for that gets more time. Systems
+that may deliver early have negative latenesses, and `early` says how early the earliest was.
 
 What only ixion promises is measured after that, each on a broker of its own: `loads/schedulers/extremes` and `fixed`.
 
 Lateness is arrival minus due time by the clock of this process, so it includes the client. Memory is what the process
-that keeps what waits grew by after the first 10,000, for each message.
+that keeps what waits grew by after the first 10,000, for each message; with the parts of files that it has mapped, and
+without.
 
     IXION_BENCH_PENDING=10000000    goes on to ten million, ours only
     IXION_BENCH_SUSTAINED=300       seconds at 12,000 a second (10)
     IXION_BENCH_ALONE=1             without the six others
+    IXION_BENCH_RIVALS=Pulsar,NATS  only the others whose names begin so
     IXION_BENCH_COMPILED=1          also builds and compares a compiled copy without the feature; minutes of building
 
 What ordinary topics pay for the feature is counted, in instructions of the interpreter for a produce and for a fetch,
@@ -165,22 +170,32 @@ def running_kafka() -> Iterator[RealKafka]:
             kafka.stop()
 
 
+def scheduler_on_kafka(backlogs: Mapping[str, int], scale: float) -> Mapping[str, float]:
+    with running_kafka() as kafka:  # only now: no other system is measured beside a second broker
+        return measure(on_kafka(kafka), backlogs, scale)
+
+
+def rocketmq(backlogs: Mapping[str, int], scale: float) -> Mapping[str, float]:
+    with name_server() as names:
+        return measure(on_rocketmq(names), backlogs, scale)
+
+
 def contenders(session: Session) -> Mapping[str, Contender]:
     scale = 0.1 if session.quick else 1.0
     backlogs = {key: max(int(backlog * scale**2), 500) for key, backlog in BACKLOGS.items()}
     own: dict[str, Contender] = {OURS: partial(ours, backlogs, scale), WITHOUT: without_delays}
     if "IXION_BENCH_ALONE" in os.environ:
         return own
-    kafka, names = session.enter(running_kafka()), session.enter(name_server())
-    return {
-        **own,
+    wanted = tuple(os.environ.get("IXION_BENCH_RIVALS", "").split(","))
+    rivals: Mapping[str, Contender] = {
         NATS: partial(measure, nats, backlogs, scale),
         REDIS: partial(measure, redis, backlogs, scale),
         RABBIT: partial(measure, rabbitmq, backlogs, scale),
-        ETF1: partial(measure, on_kafka(kafka), backlogs, scale),
-        ROCKET: partial(measure, on_rocketmq(names), backlogs, scale),
+        ETF1: partial(scheduler_on_kafka, backlogs, scale),
+        ROCKET: partial(rocketmq, backlogs, scale),
         PULSAR: partial(measure, pulsar, backlogs, scale),
     }
+    return own | {name: rival for name, rival in rivals.items() if name.startswith(wanted)}
 
 
 WORDS = {"10k": "10,000", "100k": "100,000", "1m": "1 million", "10m": "10 million"}
