@@ -152,9 +152,12 @@ class ClusterSoak(Soak):
 
     def judge(self) -> list[Anomaly]:
         print(f"spoiled frames: {dict(self._proxies.done)}")
+        again, doubled = late.doubles(self._directory / name_of(BROKERS[0]) / f"{LATE}-0")
+        print(f"delayed records that librdkafka sent under two producer epochs: {again}")
         return [
             *self._unhealthy,
             *self._late,
+            *doubled,
             *super().judge(),
             *unequal([self._directory / name_of(broker) for broker in BROKERS]),
         ]
