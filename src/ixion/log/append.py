@@ -1,9 +1,9 @@
 """The one write of an append, and everything that must be ready before it.
 
-1. What can be refused: size, epochs and sequences of the producers, on drafts that touch nothing.
-2. What can fail: a roll, files to open, indexes to read. Nothing has been written; a failure leaves the log as it was.
-3. The write of the batches, in one call. If it fails, its end is cut off; if that fails too, the log is broken.
-4. What follows is memory: indexes, leader epochs, producers, the end of the log.
+1. Check what the log may refuse: the size, and the producers' epochs and sequences, on drafts of the producer state.
+2. Do what may fail: roll, open files, read indexes. Nothing has been written, so a failure leaves the log unchanged.
+3. Write the batches, in one call. If the write fails, cut off what it left; if that fails too, the log is broken.
+4. Update memory: indexes, leader epochs, producers, the end of the log.
 
 The caller holds the log's lock.
 """
@@ -82,8 +82,8 @@ def append_prepared(
                     AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset)
                 )
     except Exception as fault:
-        segment.size = position  # the log does not know these bytes, so no read may return them
-        raise log.break_off("an append was written but not noted", fault) from fault
+        segment.size = position  # no read may return these bytes: they are not in the indexes
+        raise log.break_off("an append was written but not indexed", fault) from fault
     offset = prepared.last_offset + 1
     log.end_offset = offset
     log.producers.end_offset = offset
@@ -95,19 +95,19 @@ def append_prepared(
 
 
 def _write(log: Log, segment: Segment, prepared: Prepared) -> int:
-    """The one write of an append; returns its position. If it fails, the log is as it was, or broken."""
+    """Write the batches; returns their position. If that fails, the log is unchanged or broken."""
     try:
         return segment.append(prepared.parts, prepared.size)
     except BaseException as error:
         if not segment.cut_back():
-            log.break_off("the end of a failed write cannot be cut off", error)
+            log.break_off("the bytes of a failed write cannot be cut off", error)
         if isinstance(error, OSError):
             raise log.directory.fail(f"appending to {log.name}", error) from error
         raise
 
 
 def _note(log: Log, segment: Segment, position: int, prepared: Prepared, leader_epoch: int, as_leader: bool) -> None:
-    """The batches are in the file: adds them to the indexes and the leader epochs."""
+    """Adds written batches to the indexes and the leader epochs."""
     offset = prepared.first_offset
     epoch = leader_epoch
     interval = log.config.index_interval_bytes
@@ -133,7 +133,7 @@ def _should_roll(log: Log, prepared: Prepared, max_timestamp: int, now_ms: int) 
         return True
     if segment.size == 0:
         return False
-    # A segment's age is counted in its records' own time if they have one, else by the clock.
+    # The age of a segment counts in its records' timestamps if they have any, else by the clock.
     since = _first_timestamp(segment)
     waited = max_timestamp - since if since >= 0 and max_timestamp >= 0 else now_ms - segment.created_ms
     limit = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms

@@ -1,12 +1,12 @@
-"""Files and ends of files that recovery took out of a log, kept under another name in the same folder for an operator.
+"""Keeps files, and ends of files, that recovery took out of a log, under another name in the same folder.
 
     aside-00000000000000000042.log.0.1700000000000         a whole file, set aside at this time (milliseconds)
     aside-00000000000000000042.log.8192.1700000000000      its end, from byte 8192 on
 
-Neither Apache Kafka nor we look at a file of such a name when a log is loaded: it ends with no suffix of a log's files,
-and does not begin with an offset, by which Kafka deletes what an interrupted compaction replaced.
+An operator may inspect them. Apache Kafka and ixion ignore such names when they load a log: the name has no suffix of a
+log file, and does not start with an offset.
 
-These files do not fill the disk for ever: retention deletes them after `KEPT_MS`, and at once while the disk is full.
+Retention deletes these files after `KEPT_MS`, and at once while the disk is full.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Aside:
         self.names: list[str] = []
 
     def find(self, names: list[str]) -> None:
-        """Takes note of those that earlier recoveries left, among the names of all files of the folder."""
+        """Finds the files of earlier recoveries among the names of all files in the folder."""
         self.names = sorted(name for name in names if _NAME.fullmatch(name))
 
     def move(self, folder: str) -> None:
         self._folder = folder
 
     def keep_file(self, path: str, why: str) -> None:
-        """Renames a file; one that is not there is no error."""
+        """Sets a whole file aside by renaming it; a missing file is no error."""
         if os.path.exists(path):
             name = self._new_name(path, 0)
             self._files.rename(path, os.path.join(self._folder, name))
@@ -52,9 +52,9 @@ class Aside:
             logger.warning("%s is set aside as %s: %s", path, name, why)
 
     def keep_end(self, handle: Handle, path: str, start: int, end: int, torn: bool) -> None:
-        """Copies bytes [start, end) of a file, durably, so that they can be cut off; zeros are not worth it.
+        """Copies bytes [start, end) of a file, durably, so that the caller can cut them off. Skips zeros.
 
-        `torn`: they are the beginning of one batch, which cannot be read. If the disk has no room, they are dropped.
+        `torn`: they are the beginning of one batch, which cannot be read. If the disk is full, they are not kept.
         """
         if self._is_empty(handle, start, end):
             return
@@ -70,11 +70,11 @@ class Aside:
         logger.warning("%s: the %d bytes from byte %d on are set aside as %s", path, end - start, start, name)
 
     def drop_due(self, now_ms: int, all_of_them: bool) -> None:
-        """Deletes what was set aside `KEPT_MS` ago, or everything."""
+        """Deletes the files that were set aside `KEPT_MS` ago, or all of them."""
         for name in list(self.names):
             found = _NAME.fullmatch(name)
             if all_of_them or found is None or now_ms - int(found[1]) >= KEPT_MS:
-                logger.warning("%s in %s, which recovery had set aside, is deleted", name, self._folder)
+                logger.warning("deleting %s in %s, which recovery had set aside", name, self._folder)
                 self._files.remove(os.path.join(self._folder, name))
                 self.names.remove(name)
 

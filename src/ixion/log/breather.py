@@ -1,9 +1,9 @@
 """Lets other threads run in the middle of a long loop of compiled code.
 
-Compiled code keeps the interpreter until it calls something that lets go of it, and walking the records of a batch
-calls nothing of the kind: a legal batch of 860 KB may hold millions of records, and the event loop would wait for all
-of them. A worker thread counts its steps here. Each `EVERY` steps it sleeps for no time, which hands the interpreter to
-a thread that has waited for it. Not for the event loop's own thread: there, long work is sliced (see `timer.turns`).
+Compiled code keeps the interpreter lock until it calls a function that releases it. Walking the records of a batch
+calls none: a legal batch of 860 KB may hold millions of records, and the event loop would wait for all of them. So a
+worker thread counts its steps here, and every `EVERY` steps it sleeps for 0 s, which gives the lock to a waiting
+thread. Not for the event loop's own thread: there, long work is sliced (see `timer.turns`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Kafka's checkpoint files: a version line, a count line, then one entry a line.
+"""Kafka's checkpoint files: a version line, a count line, then one entry per line.
 
     0                          0
     2                          1
     orders 0 1523              5 1400
     orders 1 88                (an epoch checkpoint: epoch, start offset)
 
-The four of a log directory map a partition to an offset; the one of a partition maps leader epochs to offsets. Each is
-replaced as a whole, so a crash leaves the old one or the new one.
+A log directory has four, which map partitions to offsets; a partition has one, which maps leader epochs to offsets. A
+file is replaced as a whole, so a crash leaves the old one or the new one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Offsets = dict[TopicPartition, int]
 
 
 def read_offsets(files: Files, path: str) -> Offsets:
-    """Partition -> offset. A file that is not there holds nothing; one that cannot be believed raises."""
+    """Partition -> offset; empty if there is no file. A corrupt file raises CorruptFileError."""
     offsets: Offsets = {}
     for number, line in enumerate(_read_lines(files, path)):
         fields = line.split(" ")
@@ -81,7 +81,7 @@ def _read_lines(files: Files, path: str) -> list[str]:
     count = _whole(path, lines[1])
     entries = lines[2:-1] if lines[-1] == "" else lines[2:]
     if len(entries) != count:
-        raise CorruptFileError(path, f"it promises {count} entries and has {len(entries)}")
+        raise CorruptFileError(path, f"it claims {count} entries and has {len(entries)}")
     return entries
 
 

@@ -1,7 +1,7 @@
 """Writes the offsets of all logs into the checkpoint files of their directories.
 
-One thread at a time collects offsets and writes them: of two that came from different threads, the later one must be
-what stays. No log is created meanwhile. Lock order: this one, then the manager's and those of logs.
+One thread at a time collects offsets and writes them, so that older offsets never replace newer ones. No log is created
+meanwhile. Lock order: this lock, then the manager's or a log's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CheckpointWriter:
         self._write(checkpoint.HIGH_WATERMARKS, lambda log: log.high_watermark)
 
     def write_log_starts(self) -> None:
-        """Only starts that lie within a segment; the names of the segments show the others."""
+        """Only log starts inside a segment; any other is the base offset of the first segment."""
         self._write(checkpoint.LOG_STARTS, _start_within_segment)
 
     def write_all(self) -> None:
@@ -47,7 +47,7 @@ class CheckpointWriter:
         manager = self._manager
         with self.lock:
             with manager.lock:
-                # In one step: a log that is being loaded is in one of the two, or its entry would be lost.
+                # Both under one lock: a log that is being loaded is in one of them, or its entry would be lost.
                 logs = [*manager.future_logs.values(), *manager.logs.values()]
                 unloaded = [directory.unloaded_keys() for directory in manager.directories]
             for directory, missing in zip(manager.directories, unloaded, strict=True):
@@ -61,11 +61,11 @@ class CheckpointWriter:
                 try:
                     directory.write_checkpoint(name, offsets, missing)
                 except KafkaError as error:
-                    if not was_full:  # else it was logged before, and is tried again and again
+                    if not was_full:  # log it once, not at every retry
                         logger.error("%s", error)
 
     def write_cleaner_offset(self, log: Log, offset: int) -> None:
-        """A compaction has come to `offset`. KafkaError if that cannot be written."""
+        """Stores that the log is compacted up to `offset`. KafkaError if that cannot be written."""
         manager = self._manager
         with self.lock:
             for directory in manager.directories:
@@ -74,18 +74,18 @@ class CheckpointWriter:
                         known = {*manager.logs, *directory.unloaded_keys()}
                     cleaned = directory.checkpointed(checkpoint.CLEANER_OFFSETS)
                     offsets = {key: cleaned[key] for key in cleaned if key in known}
-                    # A truncation may have come between. One that comes now lowers what is written here.
+                    # The log may have been truncated meanwhile. A later truncation lowers this entry.
                     offsets[log.topic, log.partition] = min(offset, log.end_offset)
                     directory.write_checkpoint(checkpoint.CLEANER_OFFSETS, offsets, set())
 
     def lower(self, directory: LogDirectory, topic: str, partition: int, end: int) -> None:
-        """A log was truncated to `end`, or recovery found it to end there. KafkaError if a checkpoint stays beyond."""
+        """Lowers the checkpoints of a log that now ends at `end`. KafkaError if a checkpoint stays beyond it."""
         with self.lock:
             directory.lower_checkpoints((topic, partition), end)
 
     def forget(self, topic: str, partition: int) -> None:
-        """An earlier partition of this name was deleted. If its log start were found after a crash, the new one would
-        seem to end before it begins, and all of it would go."""
+        """Removes the offsets of a deleted partition of this name. After a crash, its old log start would make the new
+        log seem to end before its start, and recovery would drop all records."""
         for directory in self._manager.directories:
             if directory.remembers((topic, partition)):
                 try:
@@ -96,6 +96,6 @@ class CheckpointWriter:
 
 
 def _start_within_segment(log: Log) -> int:
-    """The log start if it lies within a segment; -1 if a file name says it."""
+    """The log start if it lies inside a segment; -1 if it is the base offset of the first segment."""
     with log.lock:
         return log.log_start if log.log_start > log.segments.first.base_offset else -1

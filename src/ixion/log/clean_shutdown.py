@@ -1,6 +1,7 @@
-"""`.kafka_cleanshutdown`: everything in this directory was flushed and closed before the process ended.
+"""`.kafka_cleanshutdown`: the marker of a directory whose logs were all flushed and closed.
 
-It is written last when stopping and deleted before anything is loaded, so a crash while loading counts as unclean.
+The broker writes it as the last step of a stop, and deletes it before it loads a log. So a crash while loading counts
+as unclean.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ def write_marker(files: Files, directory: str, broker_epoch: int = -1) -> None:
 
 
 def has_marker(directory: str) -> bool:
-    """Whether the last stop was a clean one."""
+    """Whether the last stop was clean."""
     return os.path.exists(os.path.join(directory, FILE_NAME))
 
 
 def take_marker(files: Files, directory: str) -> None:
-    """Afterwards the marker is gone, for good."""
+    """Deletes the marker durably."""
     files.remove(os.path.join(directory, FILE_NAME))
     files.sync_dir(directory)

@@ -1,11 +1,12 @@
-"""Chooses the log that most needs compaction, compacts it, and remembers the offset that it came to.
+"""Chooses the dirtiest log, compacts it, and stores the offset up to which it is clean.
 
-The dirty part of a log begins where its last compaction stopped (`cleaner-offset-checkpoint`) and ends before whatever
-must not be compacted yet: the active segment, records younger than min.compaction.lag.ms, undecided transactions. A log
-is due when the dirty part is more than min.cleanable.dirty.ratio of what is clean and dirty together, or when a dirty
-record is older than max.compaction.lag.ms; the dirtiest goes first.
+The dirty part of a log begins where its last compaction stopped (`cleaner-offset-checkpoint`). It ends before the first
+record that must not be compacted yet: the active segment, records younger than min.compaction.lag.ms, open
+transactions. A log is due when the dirty part is more than min.cleanable.dirty.ratio of the clean and the dirty part
+together, or when its oldest dirty record is older than max.compaction.lag.ms. The log with the highest ratio goes
+first.
 
-One thread calls `clean_dirtiest` again and again. The map of keys, log.cleaner.dedupe.buffer.size, is its memory.
+One thread calls `clean_dirtiest` repeatedly. Its map of keys takes log.cleaner.dedupe.buffer.size bytes.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ logger = logging.getLogger(__name__)
 
 
 class DirtyPart:
-    """What a compaction of a log would work on: offsets [start, end), and how much of the log that is.
+    """The dirty part of a log: offsets [start, end), and the sizes of the clean and the dirty part.
 
-    It holds until the log is truncated again.
+    Valid until the log is truncated.
     """
 
     __slots__ = ("clean_bytes", "dirty_bytes", "end", "log", "must", "start", "truncations")
@@ -94,10 +95,10 @@ class Cleaner:
         self._throttle = throttle if throttle is not None else Throttle(math.inf)
         self._map: OffsetMap | None = None
         self._lock = threading.Lock()
-        self.uncleanable: dict[TopicPartition, str] = {}  # set aside until the next start, and why
+        self.uncleanable: dict[TopicPartition, str] = {}  # logs not compacted until the next start, and why
 
     def reconfigure(self, dedupe_buffer_bytes: int, load_factor: float, bytes_per_second: float) -> None:
-        """From the next compaction on. For the thread that compacts."""
+        """Takes effect with the next compaction. Only the thread that compacts calls it."""
         self._throttle.bytes_per_second = bytes_per_second
         if (dedupe_buffer_bytes, load_factor) != (self._memory, self._load):
             self._memory = dedupe_buffer_bytes
@@ -121,8 +122,8 @@ class Cleaner:
                 try:
                     part = dirty_part(log, cleaned[log.directory].get(key, -1), now_ms)
                 except OSError as error:
-                    if not log.closed:  # else it was deleted just now
-                        log.directory.fail(f"looking for what to compact in {log.name}", error)
+                    if not log.closed:  # a closed log was deleted just now
+                        log.directory.fail(f"finding the dirty part of {log.name}", error)
                     continue
                 except DamagedIndexError as lie:
                     log.note_damage(lie)
@@ -135,7 +136,7 @@ class Cleaner:
         return sorted(parts, key=lambda part: (part.must, part.ratio), reverse=True)
 
     def clean_dirtiest(self, now_ms: int) -> CompactionStats | None:
-        """Compacts one log; None if none was due."""
+        """Compacts one log; None if no log is due."""
         with self._lock:
             for part in self.due(now_ms):
                 try:
@@ -148,13 +149,13 @@ class Cleaner:
                     part.log.directory.fail(f"compacting {part.log.name}", error)
                 except Exception as error:
                     if isinstance(error, KafkaError) and error.code == ErrorCode.KAFKA_STORAGE_ERROR:
-                        logger.error("compacting %s: %s", part.log.name, error)  # the disk may have room the next time
+                        logger.error("compacting %s: %s", part.log.name, error)  # retried: the disk may have room then
                     else:
                         self._give_up(part.log, error)
             return None
 
     def _give_up(self, log: Log, error: Exception) -> None:
-        """A fault of one log must not keep the others from being compacted."""
+        """Skips a log that cannot be compacted, so that the others still are."""
         is_bug = not isinstance(error, (KafkaError, CorruptFileError))
         logger.error("%s cannot be compacted: %s", log.name, error, exc_info=is_bug)
         self.uncleanable[log.topic, log.partition] = str(error)
@@ -173,7 +174,7 @@ class Cleaner:
                 end = build_map(log, part.start, part.end, self._map, spend)
                 stats = compact(log, end, self._map, now_ms, part.truncations, spend)
             except (KafkaError, CorruptFileError, OSError) as error:
-                # A file that is gone or cut short is no fault of the disk if the log was deleted or truncated.
+                # If the log was deleted or truncated, a missing or short file is no fault of the disk.
                 try:
                     check_unchanged(log, part.truncations)
                 except CompactionAbortedError as aborted:
@@ -181,7 +182,7 @@ class Cleaner:
                 raise
         self._manager.checkpoints.write_cleaner_offset(log, end)
         logger.info(
-            "compacted %s up to %d: %d of %d records stay, %d of %d bytes",
+            "compacted %s up to %d: kept %d of %d records, %d of %d bytes",
             log.name,
             end,
             stats.records_after,

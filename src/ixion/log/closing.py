@@ -1,11 +1,11 @@
 """Closes a log, so that the next start need not recover it.
 
-1. A flush: the batches are on the disk, and the recovery point is the end of the log.
-2. Under the log's lock: the log is closed. What the flush has not written, because no batch came after it, goes to the
-   page cache: the last timestamp, leader epochs without a batch, a snapshot of the producers. Open files are let go of.
-3. Without the lock: what step 2 wrote is synced.
+1. Flush: the batches are on the disk, and the recovery point is the end of the log.
+2. Under the log's lock: close the log. Write the state that a flush leaves out: the last timestamp, leader epochs
+   without a batch, a snapshot of the producers. Release open files.
+3. Without the lock: sync the files of step 2.
 
-The clean-shutdown marker of the directory says that all of this has been done; `LogManager.close` writes it last.
+`LogManager.close` writes the clean-shutdown marker of the directory after all of its logs are closed.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def close(log: Log) -> None:
     except CorruptFileError as damage:
         raise log.note_damage(damage) from damage
     finally:
-        log.abandon()  # if it failed, the files are let go of all the same
+        log.abandon()  # release the files even if closing failed
 
 
 def _write(log: Log) -> list[Handle]:
-    """Writes what is only in memory; gives the files to sync."""
+    """Writes the state that is only in memory; returns the files to sync."""
     unsynced: list[Handle] = []
     if log.directory.offline:
         return unsynced

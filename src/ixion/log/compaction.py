@@ -1,22 +1,22 @@
-"""Compaction of one log: of each key only the last record stays, at its old offset.
+"""Compacts one log: keeps only the last record of each key, at its old offset.
 
     before   0:a=1  1:b=2  2:a=3  3:c=4  4:b=-     (- is a tombstone: the key is deleted)
     after                  2:a=3  3:c=4  4:b=-     and, once delete.retention.ms has passed, 2:a=3  3:c=4
 
-1. `build_map` reads the dirty part, from where the last compaction stopped, and notes the last offset of every key.
-2. `compact` copies the segments from the beginning of the log up to there into new ones, `.cleaned`, without the
-   records that the map knows to be outdated; small neighbours become one.
-3. `swap` puts them in place: `.cleaned` becomes `.swap`, which a start completes, and then the old segments go.
+1. `build_map` reads the dirty part, from where the last compaction stopped, and stores the last offset of every key.
+2. `compact` copies all segments up to the end of the dirty part into new ones, `.cleaned`, without records that have a
+   newer record of the same key in the map; small neighbours are merged.
+3. `swap` replaces the old segments: `.cleaned` becomes `.swap`, which a start completes, then the old ones are deleted.
 
-What survives keeps its offset, and a batch keeps its first and last offset, so there are holes and no reader minds. A
-batch that tells the last sequence of a live producer, and the last batch of the run, stay though empty. A batch with a
-tombstone, or a marker with nothing left of its transaction, gets a delete horizon: from then on it may go (KIP-534).
+Records keep their offsets, and a batch keeps its first and last offset, so offsets have gaps. Some batches stay even if
+they are empty: the batch with the last sequence of a live producer, and the last batch of the dirty part. A batch with
+a tombstone gets a delete horizon, and so does a marker whose transaction has no records left: from that time on
+compaction may delete it (KIP-534).
 
-Blocks; runs on a worker thread that holds the log's `replacing`. The log's lock is held only to look at the segments
-and to rename files, never while the disk syncs. So everything else may go on meanwhile: idle files are closed
-(`batches_of` keeps its own handle), the log is truncated, or deleted with its folder. After a truncation the map knows
-offsets that are gone, and the segments below `end` may be anything, even the active one; `truncations`, counted when
-the dirty part was chosen, shows that.
+Blocks; runs on a worker thread that holds the log's `replacing`. It takes the log's lock only to list the segments and
+to rename files, not while the disk syncs. So meanwhile idle files may be closed (`batches_of` keeps its own handle),
+and the log may be truncated, or deleted with its folder. A truncation makes the map and the list of segments wrong, so
+we compare `Log.truncations` with its value when the dirty part was chosen, and abort if it has changed.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from ixion.records.batch import BatchView
 
 logger = logging.getLogger(__name__)
 
-# Called with every number of bytes before they are read or written; sleeps if that was too fast.
+# Called with the number of bytes before each read or write; sleeps to keep the rate.
 Spend = Callable[[int], None]
 
 
 def spend_freely(_size: int) -> None:
-    """No limit."""
+    """No limit on the rate."""
 
 
 class CompactionAbortedError(Exception):
-    """The log was truncated or closed under the compaction; nothing was changed."""
+    """The log was truncated or closed during the compaction, which changed nothing."""
 
 
 class CompactionStats:
@@ -62,9 +62,9 @@ class CompactionStats:
 
 
 def build_map(log: Log, start: int, end: int, offset_map: OffsetMap, spend: Spend = spend_freely) -> int:
-    """Notes the last offset of every key in [start, end); returns the offset that it came to.
+    """Stores the last offset of every key in [start, end); returns the offset up to which it has read.
 
-    It stops early when the map is full.
+    It stops early if the map is full.
     """
     offset_map.clear()
     offset_map.latest = start - 1
@@ -76,7 +76,7 @@ def build_map(log: Log, start: int, end: int, offset_map: OffsetMap, spend: Spen
     breather = Breather()
     for segment in segments:
         if log.directory.stopping:
-            raise CompactionAbortedError(f"{log.name} is not compacted: the broker stops")
+            raise CompactionAbortedError(f"{log.name} is not compacted: the broker is stopping")
         for batch in batches_of(log, segment):
             if batch.base_offset >= end:
                 break
@@ -99,7 +99,7 @@ def build_map(log: Log, start: int, end: int, offset_map: OffsetMap, spend: Spen
 def compact(
     log: Log, end: int, offset_map: OffsetMap, now_ms: int, truncations: int, spend: Spend = spend_freely
 ) -> CompactionStats:
-    """Rewrites the segments below `end`, unless the log has been truncated more than `truncations` times by then."""
+    """Rewrites the segments below `end`; aborts if `Log.truncations` is no longer `truncations`."""
     stats = CompactionStats()
     settle(log)
     with log.lock:
@@ -111,7 +111,7 @@ def compact(
 
 
 def _groups(segments: list[Segment], max_bytes: int, max_index: int) -> list[list[Segment]]:
-    """Neighbours that fit into one segment together."""
+    """Groups of neighbours that fit into one segment."""
     groups: list[list[Segment]] = []
     size = index_size = 0
     for segment in segments:
@@ -139,7 +139,7 @@ def _compact_group(
     spend: Spend,
 ) -> None:
     fresh = Segment(log.files, log.folder, group[0].base_offset, {}, now_ms, CLEANED)
-    fresh.delete()  # what an earlier attempt may have left
+    fresh.delete()  # files of an earlier attempt
     fresh.create()
     tracker.index = fresh.txn_index
     last_offsets = _last_offsets(log)
@@ -187,12 +187,12 @@ def _filter(
     now_ms: int,
     delete_retention_ms: int,
 ) -> bytes | None:
-    """What stays of a batch; None if nothing does."""
+    """The batch without the records to drop; None if the whole batch goes."""
     spent = tracker.is_spent(batch) if batch.is_control else tracker.is_aborted(batch)
     horizon = int(batch.base_timestamp) if batch.has_delete_horizon else -1
     is_past = 0 <= horizon <= now_ms
     drop_all = spent and (is_past or not batch.is_control)
-    kept = bytearray()  # of each record, whether it stays; the records themselves would take a hundred times the memory
+    kept = bytearray()  # one byte per record: 1 if it stays. A list of records would take a hundred times the memory.
     count = 0
     tombstones = False
     breather = Breather()
@@ -225,7 +225,7 @@ def _filter(
 
 
 def _must_stay(batch: BatchView, end: int, last_offsets: dict[int, tuple[int, int]]) -> bool:
-    """Whether it must stay though empty: for a producer's last sequence or epoch, or as the last one of the run."""
+    """Whether an empty batch must stay: it has a producer's last sequence or epoch, or ends the dirty part."""
     if batch.last_offset + 1 == end:
         return True
     last = last_offsets.get(batch.producer_id) if batch.producer_id >= 0 else None
@@ -250,17 +250,17 @@ def _aborted(segments: list[Segment]) -> list[AbortedTxn]:
 
 def check_unchanged(log: Log, truncations: int) -> None:
     if log.closed or log.directory.offline or log.directory.stopping or log.truncations != truncations:
-        raise CompactionAbortedError(f"{log.name} was truncated or closed under the compaction")
+        raise CompactionAbortedError(f"{log.name} was truncated or closed during the compaction")
 
 
 def swap(log: Log, old: list[Segment], fresh: Segment, truncations: int) -> None:
-    """Puts a new segment in the place of old ones, if the log is still as it was.
+    """Replaces old segments by a new one, if the log was not truncated meanwhile.
 
-    1. Under the lock: `.cleaned` becomes `.swap`.
-    2. Without it: the folder is synced. A truncation that comes now undoes the swap (see `swapping`), or a start would
+    1. Under the lock: rename `.cleaned` to `.swap`.
+    2. Without it: sync the folder. A truncation at this point undoes the swap (see `swapping`); otherwise a start would
        complete it and bring the truncated records back.
-    3. Under the lock: the log takes the new segment, the old ones become `.deleted`, and `.swap` gets its proper name.
-    4. Without it: the folder is synced.
+    3. Under the lock: the log gets the new segment; the old ones become `.deleted`, and `.swap` gets its final name.
+    4. Without it: sync the folder.
     """
     try:
         with log.lock:
@@ -272,14 +272,14 @@ def swap(log: Log, old: list[Segment], fresh: Segment, truncations: int) -> None
             try:
                 take(log, old, fresh)
             except OSError as error:
-                # Names on the disk and in memory differ; `Log.mend` or the next start completes the swap.
+                # The names on the disk and in memory differ; `Log.mend` or the next start completes the swap.
                 log.break_off("a compaction failed halfway", error)
                 raise
             fresh.index.file.release()
             fresh.time_index.file.release()
     except BaseException:
         with log.lock:
-            # If it cannot be deleted, the next truncation or compaction must still know of it.
+            # If it cannot be deleted, `swapping` keeps it, for the next truncation or compaction to delete.
             if fresh not in log.segments and _discard(fresh) and log.swapping is fresh:
                 log.swapping = None
         raise
@@ -290,19 +290,19 @@ def swap(log: Log, old: list[Segment], fresh: Segment, truncations: int) -> None
 
 
 def _discard(fresh: Segment) -> bool:
-    """Deletes the segment of an aborted compaction; False if that fails. Raises nothing that would hide the cause."""
+    """Deletes the segment of an aborted compaction; False if that fails. Does not raise, to keep the first error."""
     try:
         fresh.delete()
     except OSError as error:
-        logger.warning("a segment that an aborted compaction wrote cannot be deleted: %s", error)
+        logger.warning("the segment of an aborted compaction cannot be deleted: %s", error)
         return False
     return True
 
 
 def batches_of(log: Log, segment: Segment) -> Iterator[BatchView]:
-    """Every batch of a sealed segment, whole and sound.
+    """Every batch of a sealed segment, with a valid CRC.
 
-    Damage ends the compaction: rewriting a batch would put a good checksum over bad bytes.
+    Damage ends the compaction: a rewritten batch would get a valid CRC over bad bytes.
     """
     with log.lock:
         handle = segment.handle

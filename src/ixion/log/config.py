@@ -1,6 +1,6 @@
-"""The settings of one log, by Kafka's topic-level names with dots as underscores, and with Kafka's defaults.
+"""The settings of one log, under Kafka's topic-level names with underscores for dots, and with Kafka's defaults.
 
-Their limits are with the settings (`config.log_settings`), which are checked when they are given.
+`config.log_settings` has their limits and checks them.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class LogConfig:
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = NEVER
     min_cleanable_dirty_ratio: float = 0.5
-    flush_messages: int = NEVER  # 1: nothing is acknowledged before it is on the disk
+    flush_messages: int = NEVER  # 1: flush before every acknowledgement
     flush_ms: int = NEVER
     producer_id_expiration_ms: int = DAY_MS
-    delivery_delay_ms: int = 0  # consumers see a record so long after its append
-    delivery_delay_mode: str = "off"  # record: as late as the headers of a record ask
+    delivery_delay_ms: int = 0  # consumers see a record this long after its append
+    delivery_delay_mode: str = "off"  # record: the headers of each record set its delay
     delivery_delay_max_ms: int = 366 * DAY_MS
     delivery_delay_pending_max: int = 10_000_000
     delivery_delay_pending_bytes_max: int = 64 << 30
@@ -49,7 +49,7 @@ class LogConfig:
 
     @property
     def delays_records(self) -> bool:
-        """Whether records may ask for a later delivery."""
+        """Whether the headers of a record may delay its delivery."""
         return self.delivery_delay_mode == "record"
 
     @property

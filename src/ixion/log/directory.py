@@ -1,8 +1,8 @@
 """One log directory: its lock, its meta.properties, its checkpoints, the partition folders in it.
 
-Which logs were loaded is kept here, because two things depend on it. The directory is marked clean only if every log in
-it was loaded, recovered and closed in this run. And a checkpoint keeps the offsets of logs that were not loaded as it
-had them: a start that was stopped halfway must not shorten it.
+It also tracks which logs this run has not loaded, for two reasons. The directory is marked clean only if every log in
+it was loaded, recovered and closed in this run. And a checkpoint keeps the old offsets of logs that were not loaded, so
+that an interrupted start does not lose them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ixion.model.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-# KRaft's own log lives in the same directory under Apache Kafka; it is not a topic.
+# Apache Kafka with KRaft keeps its metadata log in the same directory; it is not a topic.
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _NAMES: Final = (
     checkpoint.LOG_STARTS,
@@ -38,7 +38,7 @@ _NAMES: Final = (
 
 class LogDirectory:
     def __init__(self, path: str, files: Files, on_offline: Callable[[str, str], None] | None = None) -> None:
-        """Makes the directory if there is none, and locks it (DirectoryLockedError if another broker has it)."""
+        """Creates the directory if it is missing, and locks it (DirectoryLockedError if another broker uses it)."""
         self.path = os.path.abspath(path)
         self.files = files
         if not os.path.isdir(self.path):
@@ -51,14 +51,14 @@ class LogDirectory:
         self.high_watermarks: Offsets = {}
         self.log_starts: Offsets = {}
         self.unloaded: dict[str, PartitionFolder] = {}  # by path: folders that this run has not loaded
-        self.unclosed = False  # a log could not be closed as it should be
+        self.unclosed = False  # a log could not be closed cleanly
         self._begun = False
         self._on_disk: dict[str, Offsets] = {}  # by name of the checkpoint file
-        self._doubtful: set[str] = set()  # files of which the last write failed: they may hold the old or the new
+        self._doubtful: set[str] = set()  # files whose last write failed: they may be old or new
 
     def begin(self) -> None:
-        """Reads the checkpoints and lists the folders, then takes the clean-shutdown marker away: from here on a crash
-        is a crash. Before that nothing has changed."""
+        """Reads the checkpoints and lists the folders, then deletes the clean-shutdown marker. From here on a crash
+        counts as unclean."""
         clean = has_marker(self.path)
         trusted = self._read_checkpoints()
         self.unloaded = dict(self.folders())
@@ -68,7 +68,7 @@ class LogDirectory:
         self._begun = True
 
     def _read_checkpoints(self) -> bool:
-        """False if the recovery points cannot be believed."""
+        """False if the file of recovery points is damaged."""
         points = self._read(checkpoint.RECOVERY_POINTS, "every log is recovered from its beginning")
         self.recovery_points = points or {}
         self.high_watermarks = self._read(checkpoint.HIGH_WATERMARKS, "high watermarks start at the log start") or {}
@@ -77,7 +77,7 @@ class LogDirectory:
         return points is not None
 
     def _read(self, name: str, consequence: str) -> Offsets | None:
-        """None if the file cannot be believed."""
+        """None if the file is damaged."""
         try:
             offsets = checkpoint.read_offsets(self.files, os.path.join(self.path, name))
         except CorruptFileError as error:
@@ -88,11 +88,11 @@ class LogDirectory:
         return offsets
 
     def checkpointed(self, name: str) -> Offsets:
-        """What a checkpoint file holds; for reading only."""
+        """The offsets in a checkpoint file; do not change the result."""
         return self._on_disk.get(name, {})
 
     def folders(self) -> list[tuple[str, PartitionFolder]]:
-        """(path, what its name says) of the partitions in use and of future ones."""
+        """(path, parsed name) of the folders in use and of future ones."""
         return [(path, parsed) for path, parsed in self._partition_folders() if parsed.mark in ("", FUTURE)]
 
     def folders_to_delete(self) -> list[str]:
@@ -104,7 +104,7 @@ class LogDirectory:
             if entry.is_dir(follow_symlinks=True):
                 parsed = parse_folder_name(entry.name)
                 if parsed is None:
-                    logger.warning("%s is not a partition folder; it is left alone", entry.path)
+                    logger.warning("ignoring %s: not a partition folder", entry.path)
                 elif parsed.topic != _METADATA_TOPIC:
                     found.append((entry.path, parsed))
         return sorted(found, key=lambda pair: pair[0])
@@ -116,11 +116,11 @@ class LogDirectory:
         write_meta_properties(self.files, os.path.join(self.path, META_PROPERTIES), meta)
 
     def unloaded_keys(self) -> set[TopicPartition]:
-        """The caller holds the lock of the manager, under which a log that was loaded goes from here to its map."""
+        """The caller holds the manager's lock: under it, a loaded log moves from `unloaded` to the manager's map."""
         return {(folder.topic, folder.partition) for folder in self.unloaded.values()}
 
     def write_checkpoint(self, name: str, offsets: Offsets, missing: set[TopicPartition]) -> None:
-        """Replaces a checkpoint file, unless it holds just this already.
+        """Replaces a checkpoint file, unless it has the same offsets already.
 
         Logs in `missing` keep their entry: they were not loaded when the offsets were collected.
         """
@@ -142,9 +142,9 @@ class LogDirectory:
         self._on_disk[name] = dict(offsets)
 
     def lower_checkpoints(self, key: TopicPartition, end: int) -> None:
-        """A log ends at `end` now: offsets beyond it that the checkpoints have become this. KafkaError if they cannot.
+        """Lowers the checkpointed offsets of a log to its new end. KafkaError if that cannot be written.
 
-        Else records that come in place of those would seem to be flushed, committed, deleted or compacted.
+        Otherwise new records at the old offsets would count as flushed, committed, deleted or compacted.
         """
         for name in _NAMES:
             offsets = self.checkpointed(name)
@@ -153,18 +153,18 @@ class LogDirectory:
                 self.write_checkpoint(name, offsets | {key: min(offset, end)}, set())
 
     def remembers(self, key: TopicPartition) -> bool:
-        """Whether a checkpoint file has an offset of this partition, or may have one."""
+        """Whether a checkpoint file has, or may have, an offset of this partition."""
         return any(name in self._doubtful or key in self.checkpointed(name) for name in _NAMES)
 
     def forget(self, key: TopicPartition) -> None:
-        """Takes a partition out of every checkpoint file. KafkaError if that cannot be written."""
+        """Removes a partition from every checkpoint file. KafkaError if that cannot be written."""
         for name in _NAMES:
             offsets = self.checkpointed(name)
             if name in self._doubtful or key in offsets:
                 self.write_checkpoint(name, {other: offsets[other] for other in offsets if other != key}, set())
 
     def end(self, broker_epoch: int) -> None:
-        """The last step of a stop: marks the directory clean if every log in it was loaded and is closed now."""
+        """The last step of a stop: marks the directory clean if every log in it was loaded and closed."""
         if self.state.offline or not self._begun:
             return
         if self.unloaded or self.unclosed:

@@ -1,15 +1,15 @@
-"""Opens the logs that the directories of a manager hold, at the start and, where that failed, again later.
+"""Opens the logs in the directories of a manager at the start, and retries later if a log could not be opened.
 
-What keeps a log from being opened, and what becomes of it:
+Why a log may not open, and what happens then:
 
 | cause                                    | the partition                                       | its directory |
 |------------------------------------------|-----------------------------------------------------|---------------|
 | no room on the disk, too many open files | is in `unreadable` until `load_missing` can open it | goes on       |
-| a file that cannot be believed, a bug    | is in `unreadable` until the next start             | goes on       |
-| any other error of the disk              | is gone with its directory                          | is offline    |
+| a damaged file, a bug                    | is in `unreadable` until the next start             | goes on       |
+| any other error of the disk              | is offline with its directory                       | is offline    |
 
-Loading blocks and belongs to worker threads. `stop` may be called at any time from another one: the log that is being
-opened is finished, no further one is begun, and the directory is not marked clean (see `directory`).
+Loading blocks; call it on worker threads. Another thread may call `stop` at any time: the loader finishes the logs it
+is opening and opens no others, and the directory is not marked clean (see `directory`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class DirectoryLoader:
         self._threads = threads
         self._running = threading.Lock()
         self._stopped = threading.Event()
-        self._may_pass: set[str] = set()  # folders that could not be opened for a cause that may pass
+        self._may_pass: set[str] = set()  # folders that failed to open for a temporary reason
 
     def run(self) -> None:
-        """Opens every partition of every directory, unless `stop` comes first."""
+        """Opens every partition of every directory, unless `stop` is called first."""
         with self._running:
             for directory in self._manager.directories:
                 if not self._stopped.is_set():
@@ -54,7 +54,7 @@ class DirectoryLoader:
             directory.begin()
             doomed = directory.folders_to_delete()
         except OSError as error:
-            # Whatever the cause, its logs are unknown: serving the others as if it were empty would be wrong.
+            # Its logs are unknown, so the directory must not be treated as empty.
             directory.state.take_offline(f"reading {directory.path}: {error}")
             return
         manager.doomed_folders.add(doomed, manager.clock_ms())
@@ -67,7 +67,7 @@ class DirectoryLoader:
                 self._load(directory, path, parsed)
 
     def load_missing(self) -> list[TopicPartition]:
-        """Tries again where the cause may have passed; says which partitions are there now."""
+        """Retries the folders that failed for a temporary reason; returns the partitions that are open now."""
         found: list[TopicPartition] = []
         if not self._may_pass:
             return found
@@ -79,10 +79,10 @@ class DirectoryLoader:
         return found
 
     def stop(self) -> None:
-        """Returns when no log is being opened any more, and none will be."""
+        """Returns once no log is being opened, and none will be."""
         self._stopped.set()
         if self._running.locked():
-            logger.info("the broker stops: no further log is opened")
+            logger.info("the broker is stopping: it opens no further log")
         with self._running:
             pass
 
@@ -106,7 +106,7 @@ class DirectoryLoader:
                 log_start=directory.log_starts.get(key, 0),
                 high_watermark=directory.high_watermarks.get(key, -1),
             )
-            # The end may lie before a checkpoint: a truncation was interrupted, or recovery has cut off a damage.
+            # The log may end before a checkpoint: a truncation was interrupted, or recovery cut off damaged batches.
             directory.state.lower_checkpoints(parsed.topic, parsed.partition, log.end_offset)
         except Exception as error:
             if not directory.state.offline:
@@ -127,22 +127,22 @@ class DirectoryLoader:
         return True
 
     def _note_failure(self, path: str, parsed: PartitionFolder, error: Exception) -> None:
-        """The directory goes on without the partition, which must not vanish without a word."""
+        """Reports a partition that could not be opened; its directory stays in use."""
         name = f"{parsed.topic}-{parsed.partition}"
         if not isinstance(error, (KafkaError, CorruptFileError)):
             logger.error("loading %s failed", name, exc_info=error)
         with self._manager.lock:
-            if isinstance(error, KafkaError):  # of the disk, and the directory is not offline
+            if isinstance(error, KafkaError):  # a disk error that did not take the directory offline
                 self._may_pass.add(path)
             if parsed.mark == FUTURE:
-                logger.error("%s, a copy that is not finished, cannot be loaded: %s", path, error)
+                logger.error("%s, an unfinished copy, cannot be loaded: %s", path, error)
             else:
                 logger.error("partition %s cannot be used: %s", name, error)
                 self._manager.unreadable[parsed.topic, parsed.partition] = str(error)
 
     def _set_aside(self, log: Log, better: Log) -> None:
-        """A partition was found twice. A move between directories that was cut short leaves two, of which the one that
-        is further on has all that the other has: the other is deleted. If that is not certain it is kept."""
+        """Removes one of two copies of a partition, which an interrupted move between directories leaves. If `better`
+        has every record of `log`, `log` is deleted; otherwise it is kept as a stray folder."""
         old = log.folder
         is_copy = _has_all(better, log)
         log.abandon()
@@ -166,15 +166,15 @@ def _key(log: Log) -> TopicPartition:
 
 
 def _progress(log: Log) -> tuple[int, int, int]:
-    """Of two copies of a partition, the one that a later leader wrote to, or that is longer, is further on.
+    """Sorts copies of a partition: by the latest leader epoch, then by the end offset.
 
-    If they end alike, the one whose start is later: the checkpoint that had the start of the other may be gone.
+    If both are equal, the later log start wins: the checkpoint with the log start of the other copy may be lost.
     """
     return (log.epochs.latest, log.end_offset, log.log_start)
 
 
 def _has_all(better: Log, log: Log) -> bool:
-    """Whether every record of `log` is in `better`, or was deleted there: the topic is one, and the epochs agree."""
+    """Whether `better` has every record of `log`, or has deleted it: same topic id, and the epochs agree."""
     if log.topic_id is None or log.topic_id != better.topic_id:
         return False
     epoch, end = better.epochs.end_offset(log.epochs.latest, better.end_offset)

@@ -1,15 +1,15 @@
-"""A log directory as the logs in it see it: a path, and whether its disk can be trusted.
+"""The state of a log directory that its logs share: online, full or offline.
 
-What an error of the disk means for the directory:
+How an error of the disk changes it:
 
 | error                                   | the directory |
 |---|---|
 | no room (ENOSPC, EDQUOT)                | is full: writes are refused, reads go on, until the disk guard finds room |
-| too many open files (EMFILE, ENFILE)    | stays as it is: that is no fault of the disk; the one operation fails |
+| too many open files (EMFILE, ENFILE)    | does not change: the disk is fine; only this operation fails |
 | any other (EIO, EROFS, ...)             | goes offline, with every log in it; the broker moves the leaders elsewhere |
 
-The caller gets KAFKA_STORAGE_ERROR in each case, which clients retry. A disk that is nearly full is treated as a full
-one before a write fails; see `disk_guard`.
+In each case the caller gets KAFKA_STORAGE_ERROR, which clients retry. A nearly full disk counts as full before a write
+fails; see `disk_guard`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOO_MANY_FILES: Final = (errno.EMFILE, errno.ENFILE)
 
 
 def _no_checkpoints(_topic: str, _partition: int, _end: int) -> None:
-    """A directory without a manager has none."""
+    """For a directory without a manager, which has no checkpoints."""
 
 
 class DirectoryState:
@@ -36,14 +36,14 @@ class DirectoryState:
         self.path = path
         self.offline = False
         self.full = False  # set here or by the disk guard, cleared by the disk guard
-        self.stopping = False  # the broker stops: long work on the logs is given up
+        self.stopping = False  # the broker is stopping: compactions give up
         self.reason = ""
         self._on_offline = on_offline
-        # (topic, partition, end): the log was truncated, and no checkpoint may lie beyond its end. Blocks.
+        # (topic, partition, end): lowers the checkpoints of a truncated log to its end. Blocks.
         self.lower_checkpoints: Callable[[str, int, int], None] = _no_checkpoints
 
     def fail(self, doing: str, error: OSError) -> KafkaError:
-        """Puts the directory into the state that the error calls for; gives the error to raise to the caller."""
+        """Changes the state according to the error; returns the KafkaError to raise."""
         reason = f"{doing} in {self.path}: {error}"
         if error.errno in NO_ROOM:
             if not self.full:
@@ -69,5 +69,5 @@ class DirectoryState:
         self.check_readable()
         if self.full:
             raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of {self.path} is almost full; it takes reads only"
+                ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of {self.path} is almost full; it can only be read"
             )

@@ -1,8 +1,8 @@
-"""The low-water mark of a disk: appends stop while it is nearly full, before a write fails.
+"""Refuses appends while a disk is nearly full, before a write fails.
 
-Below `low_bytes` of free space a directory takes no more appends; reads, retention and deletion go on. It takes them
-again once a quarter more than that is free, so that it does not flutter at the mark. On a small disk
-the mark is a twentieth of the disk. A disk without free inodes has no free space: no file can be made on it.
+Below `low_bytes` of free space a directory refuses appends; reads, retention and deletion go on. It accepts appends
+again once 1.25 times `low_bytes` are free, so that it does not switch back and forth. On a small disk the limit is a
+twentieth of the disk. A disk without free inodes counts as full: no file can be created on it.
 
     1 TB disk, low_bytes 128 MiB      refuses below 128 MiB, resumes at 160 MiB
     100 MiB volume of a container     refuses below   5 MiB, resumes at 6.25 MiB
@@ -20,11 +20,11 @@ from ixion.log.directory_state import DirectoryState
 logger = logging.getLogger(__name__)
 
 
-SMALL_DISK_SHARE: Final = 20  # the mark is at most this part of the disk
+SMALL_DISK_SHARE: Final = 20  # the limit is at most one 20th of the disk
 
 
 def free_and_total(path: str) -> tuple[int, int]:
-    """Bytes that may still be written, and bytes of the whole disk."""
+    """Free bytes, and the size of the disk."""
     status = os.statvfs(path)
     free = 0 if status.f_files and not status.f_favail else status.f_bavail * status.f_frsize
     return free, status.f_blocks * status.f_frsize
@@ -36,13 +36,13 @@ class DiskGuard:
         self._space = space
 
     def check(self, directory: DirectoryState) -> None:
-        """Looks at the disk and opens or shuts the directory for appends. Costs one statvfs."""
+        """Marks the directory full or not full. Costs one statvfs."""
         if directory.offline:
             return
         try:
             free, total = self._space(directory.path)
         except OSError as error:
-            directory.fail("looking for free space", error)
+            directory.fail("reading the free space", error)
             return
         low = min(self.low_bytes, total // SMALL_DISK_SHARE)
         if not directory.full and free < low:

@@ -1,6 +1,6 @@
-"""Folders of partitions that are no longer in use: deleted after file.delete.delay.ms, or at the next start.
+"""Deletes folders of partitions that are no longer in use, after file.delete.delay.ms or at the next start.
 
-Deleting blocks; it belongs to worker threads.
+Deleting blocks; call it on worker threads.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DoomedFolders:
             self.delete(path)
 
     def delete(self, path: str) -> None:
-        """If it cannot be deleted now, a later `delete_due` tries again."""
+        """Deletes a folder; if that fails, a later `delete_due` retries."""
         try:
             self._files.remove_tree(path)
         except FileNotFoundError:

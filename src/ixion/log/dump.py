@@ -1,8 +1,8 @@
-"""Any file of a log directory in readable form, one dictionary per thing found.
+"""Shows any file of a log directory in readable form, one dictionary per entry.
 
-`dump_path` knows a file by its name: segments (batches, with `deep` their records), the three indexes, producer
-snapshots, checkpoints, meta.properties, partition.metadata. A folder is dumped file by file. What is damaged is shown
-as far as it can be read, and then said to be damaged.
+`dump_path` recognises a file by its name: segments (batches, with `deep` their records), the three indexes, producer
+snapshots, checkpoints, meta.properties, partition.metadata. A folder is dumped file by file. A damaged file is shown up
+to the damage, followed by an entry `damaged` with the reason.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CHECKPOINTS = (
 
 
 def dump_path(path: str, deep: bool = False) -> Iterator[Found]:
-    """What is in a file, or in every file that is known in a folder and the partition folders below it."""
+    """The entries of a file, or of every known file in a folder and in the partition folders below it."""
     if os.path.isdir(path):
         for name in sorted(os.listdir(path)):
             inner = os.path.join(path, name)
@@ -86,7 +86,7 @@ def _dump_file(path: str, deep: bool) -> Iterator[Found]:
         elif suffix == SNAPSHOT:
             yield from _dump_snapshot(path)
         else:
-            raise CorruptFileError(path, f"files that end in {suffix} are not known")
+            raise CorruptFileError(path, f"unknown suffix {suffix}")
     elif name in _CHECKPOINTS:
         for (topic, partition), offset in checkpoint.read_offsets(FILES, path).items():
             yield {"topic": topic, "partition": partition, "offset": offset}
@@ -106,7 +106,7 @@ def _dump_file(path: str, deep: bool) -> Iterator[Found]:
             "directory": meta.directory_id,
         }
     else:
-        raise CorruptFileError(path, "it has no name that a log directory uses")
+        raise CorruptFileError(path, "this is not the name of a file in a log directory")
 
 
 def _whole(path: str, entry_size: int) -> int:

@@ -1,14 +1,14 @@
-"""Leader epochs: at which offset each leader of the partition began to write.
+"""Leader epochs: the offset at which each leader of the partition began to write.
 
     epoch  start      Epoch 2 wrote [0, 40), epoch 5 wrote [40, 90), epoch 6 writes from 90 on. A follower that asks
-      2      0        where epoch 5 ended gets 90; one that asks for epoch 3, of which nothing was written here, gets
-      5     40        (2, 40): the largest epoch not above it, and where that one ended. It truncates to this and asks
-      6     90        again, until both agree.
+      2      0        where epoch 5 ended gets 90. One that asks for epoch 3, which wrote nothing here, gets (2, 40):
+      5     40        the largest epoch not above 3, and its end. The follower truncates to this and asks again, until
+      6     90        both agree.
 
-The cache lives in memory and in `leader-epoch-checkpoint`. `flush` writes and syncs the file before the recovery point
-passes the batches of a new epoch; a close writes it too. An entry that a crash takes away is read again from the
-batches of the log, which carry their epoch. An epoch without a batch is lost with the crash, and not missed: (5, 90)
-and (6, 90) mean the same to a follower if epoch 5 wrote nothing.
+The cache is in memory and in `leader-epoch-checkpoint`. `flush` writes and syncs the file before the recovery point
+passes the batches of a new epoch; a close writes it too. After a crash, lost entries are read from the batches of the
+log, which contain their epoch. An epoch without a batch stays lost, which does no harm: if epoch 5 wrote nothing,
+(5, 90) and (6, 90) mean the same to a follower.
 
 Not thread-safe by itself: the log that owns it holds its lock.
 """
@@ -33,8 +33,8 @@ class EpochCache:
         self._path = path
         self._entries: list[tuple[int, int]] = []
         self._dirty = False
-        self._unsynced = False  # the file was written since it was last handed out to be synced
-        self.latest = NO_EPOCH  # looked at by every append
+        self._unsynced = False  # written since the last `take_unsynced`
+        self.latest = NO_EPOCH  # kept here because every append reads it
 
     def load(self) -> None:
         self._entries = read_epochs(self._files, self._path)
@@ -42,14 +42,14 @@ class EpochCache:
         self._dirty = False
 
     def move(self, path: str) -> None:
-        """The folder has a new name."""
+        """Follows a rename of the folder."""
         self._path = path
 
     def entries(self) -> list[tuple[int, int]]:
         return list(self._entries)
 
     def assign(self, epoch: int, start: int) -> bool:
-        """Notes that `epoch` writes from `start` on. Entries that contradict it go. True if anything changed."""
+        """Adds an epoch that writes from `start` on, and drops entries that contradict it. True if anything changed."""
         if epoch < 0 or start < 0:
             raise ValueError(f"epoch {epoch} cannot start at offset {start}")
         entries = self._entries
@@ -72,7 +72,7 @@ class EpochCache:
         while entries[slot][0] <= epoch:
             slot += 1
         if slot == 0:
-            # Older than every entry: its records are deleted, and the follower starts where the log does.
+            # Older than every entry: its records are deleted, so the follower starts at the log start.
             return (epoch, entries[0][1])
         return (entries[slot - 1][0], entries[slot][1])
 
@@ -86,7 +86,7 @@ class EpochCache:
         return found
 
     def truncate_end(self, end: int) -> None:
-        """The log now ends at `end`: epochs that began there or later are gone."""
+        """Drops the epochs that began at or after `end`, the new end of the log."""
         entries = self._entries
         size = len(entries)
         while entries and entries[-1][1] >= end:
@@ -95,7 +95,7 @@ class EpochCache:
             self._changed()
 
     def truncate_start(self, start: int) -> None:
-        """The log now starts at `start`: the epoch that wrote it begins there, older ones are gone."""
+        """Drops the epochs before `start`, the new log start; the epoch that wrote `start` begins there now."""
         entries = self._entries
         gone = 0
         while gone < len(entries) and entries[gone][1] <= start:
@@ -105,7 +105,7 @@ class EpochCache:
             self._changed()
 
     def replace(self, entries: list[tuple[int, int]]) -> None:
-        """Takes over what another replica knows."""
+        """Takes over the entries of another replica."""
         if entries != self._entries:
             self._entries = list(entries)
             self._changed()
@@ -116,18 +116,18 @@ class EpochCache:
             self._changed()
 
     def write(self) -> None:
-        """Brings the file up to date; does nothing when it is."""
+        """Writes the file if an entry has changed."""
         if self._dirty:
             write_epochs(self._files, self._path, self._entries)
             self._dirty = False
             self._unsynced = True
 
     def sync_again(self) -> None:
-        """The file was taken to be synced, and that failed."""
+        """Marks the file as unsynced, after a sync of it failed."""
         self._unsynced = True
 
     def take_unsynced(self) -> Handle | None:
-        """The file, for the caller to sync, and its folder after it; None if both are on the disk."""
+        """The file, for the caller to sync, and then its folder; None if both are on the disk."""
         if not self._unsynced:
             return None
         handle = Handle(self._files, self._files.open_existing(self._path))

@@ -1,9 +1,8 @@
-"""The one door through which the log reads and changes the disk.
+"""All reads and changes of the disk by the log package.
 
-Everything goes through a `Files` object: reads and lists as well as appends, truncations, renames, deletions, syncs.
-The real one below is a thin layer over the operating system. Tests put their own in its place: one that writes down
-every step, so that a crash can be replayed after each of them with any unsynced bytes lost; one that fails as a dying
-or a full disk does.
+Everything goes through a `Files` object: reads, lists, appends, truncations, renames, deletions, syncs. The real one
+below is a thin layer over the operating system. Tests replace it: one records every step, so that a crash can be
+replayed after each of them with unsynced bytes lost; another fails like a broken or a full disk.
 
 Rule for the caller: a write is in the page cache when `write` returns and on the disk when `sync` returns; a new,
 renamed or deleted name is on the disk when `sync_dir` of its folder returns.
@@ -23,7 +22,7 @@ Part = bytes | bytearray | memoryview
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Files:
     def open(self, path: str) -> int:
-        """Opens for reading and writing; makes the file when there is none."""
+        """Opens for reading and writing; creates the file if it is missing."""
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def open_existing(self, path: str) -> int:
@@ -80,7 +79,7 @@ class Files:
         os.replace(old, new)
 
     def remove(self, path: str) -> None:
-        """Deletes a file; one that is gone already is no error."""
+        """Deletes a file; a missing file is no error."""
         try:
             os.unlink(path)
         except FileNotFoundError:
@@ -93,9 +92,9 @@ class Files:
         shutil.rmtree(path)
 
     def replace_content(self, path: str, content: bytes, sync: bool) -> None:
-        """Puts `content` in place of the file in one step: a reader sees the old file or the new one, never half.
+        """Replaces the content of a file in one step: a reader sees the old file or the new one.
 
-        If that fails before the new file is in place, what was written of it is deleted: the disk may be full.
+        If that fails, the temporary file is deleted: the disk may be full.
         """
         fresh = path + ".tmp"
         fd = self.open(fresh)
@@ -113,7 +112,7 @@ class Files:
             try:
                 self.remove(fresh)
             except OSError:
-                pass  # the first error is the one to report
+                pass  # report the first error
             raise
         if sync:
             self.sync_dir(os.path.dirname(path) or ".")

@@ -1,18 +1,18 @@
-"""Puts a log on the disk: which files, in which order, and how threads share the work.
+"""Flushes a log: which files are synced, in which order, and how threads share the work.
 
-A flush to offset 70 of a log with segments 0, 40 and 60 and recovery point 45 syncs the segments 40 and 60. What is in
-their files is then on the disk, all of it: if the log ends at 95, the recovery point becomes 95. A flush to 60 leaves
-the last segment, which is still growing, alone.
+A flush to offset 70 of a log with segments 0, 40 and 60 and recovery point 45 syncs the segments 40 and 60, with all
+their bytes: if the log ends at 95, the recovery point becomes 95. A flush to 60 does not touch the last segment, which
+is still growing.
 
-1. Under the log's lock: index entries go to their files, and handles of all that must be synced are collected. A handle
-   keeps its file, whatever becomes of its name and of the segment.
-2. Without the lock: sync. First the batches, then the indexes and the leader epochs, which say nothing that the batches
-   do not, then the folder if it has new names.
-3. Under the lock: the recovery point moves. If a truncation came between, the synced files are not those of the log
-   any more, and the flush starts over.
+1. Under the log's lock: write index entries to their files, and collect handles of all files to sync. A handle keeps
+   its file open even if the file is renamed or deleted.
+2. Without the lock: sync. First the batches, then the indexes and the leader epochs, which can be rebuilt from the
+   batches, then the folder if it has new names.
+3. Under the lock: move the recovery point. If the log was truncated meanwhile, the flush starts over, because the
+   synced files are no longer those of the log.
 
-One thread at a time flushes a log. Other threads wait for it and mostly find their offset covered when it is their
-turn: n threads that want one record each on the disk cost one or two rounds, not n.
+One thread at a time flushes a log. Other threads wait, and mostly find their offset flushed when it is their turn: n
+threads that flush one record each cost one or two rounds, not n.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PIECE: Final = 1 << 20  # bytes
 
 
 def sync_folder(log: Log) -> None:
-    """Puts the names of the log's files on the disk. The folder may be renamed meanwhile. Blocks."""
+    """Syncs the log's folder, which may be renamed meanwhile. Blocks."""
     while True:
         folder = log.folder
         try:
@@ -39,12 +39,12 @@ def sync_folder(log: Log) -> None:
             return
         except FileNotFoundError:
             if log.folder == folder:
-                log.check_not_closed()  # else its folder was deleted
+                log.check_not_closed()  # a closed log's folder was deleted
                 raise
 
 
 def flush(log: Log, to: int) -> None:
-    """Everything below `to` is on the disk when this returns; -1 stands for all there is now."""
+    """Returns when everything below `to` is on the disk; -1 means the whole log."""
     with log.lock:
         target = log.end_offset if to < 0 else min(to, log.end_offset)
         if target <= log.recovery_point:
@@ -55,7 +55,7 @@ def flush(log: Log, to: int) -> None:
 
 
 def _flush_once(log: Log, target: int) -> bool:
-    """False if something came between."""
+    """False if the log was truncated or renamed meanwhile: the caller tries again."""
     if log.must_rewrite and not _write_again(log):
         return False
     with log.lock:
@@ -122,7 +122,7 @@ def _flush_once(log: Log, target: int) -> bool:
 
 
 def _take_back(log: Log, taken: list[IndexFile], epochs: bool) -> None:
-    """The flush failed: the next one must sync these files. The caller holds the lock."""
+    """After a failed flush: the next one must sync these files. The caller holds the lock."""
     for file in taken:
         file.sync_again()
     if epochs:
@@ -130,11 +130,11 @@ def _take_back(log: Log, taken: list[IndexFile], epochs: bool) -> None:
 
 
 def _write_again(log: Log) -> bool:
-    """Writes all that is not flushed once more, from the page cache into the page cache.
+    """Reads all unflushed bytes and writes them again, which makes their pages dirty again.
 
-    A sync that found no room may have dropped pages, and the system reports that once: the next sync would succeed
-    without having written them. A piece at a time is done under the lock, so that no truncation comes between reading
-    and writing it. False if a truncation came between two pieces.
+    A sync on a full disk may have dropped dirty pages. The system reports that once: the next sync would succeed
+    without having written them. Each piece is read and written under the lock, so that no truncation happens in
+    between. False if a truncation happened between two pieces.
     """
     with log.lock:
         if log.truncating >= 0:
@@ -154,7 +154,7 @@ def _write_again(log: Log) -> bool:
                     piece = handle.read(min(PIECE, segment.size - position), position)
                     handle.write(position, [piece])
                 if not piece:
-                    break  # the file is shorter than it should be: there is no more to write
+                    break  # the file is shorter than the segment: nothing more to write
                 position += len(piece)
     except OSError as error:
         raise log.directory.fail(f"flushing {log.name}", error) from error

@@ -1,7 +1,7 @@
-"""Logs that are being filled in another directory, each to replace the one in use; see `mover`.
+"""Future logs, as Kafka calls them: copies in another directory that will replace the logs in use; see `mover`.
 
-In Kafka's words, future logs. They are in `LogManager.future_logs`, in folders marked as future, until they have their
-proper name and are put in place.
+They are in `LogManager.future_logs`, in folders marked as future, until they get their final name and replace the
+current log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class FutureLogs:
         self._manager = manager
 
     def create(self, topic: str, partition: int, directory: LogDirectory) -> Log:
-        """An empty log in another directory, to be filled with what the current one has and then to replace it."""
+        """An empty log in another directory, which will get the records of the current one and then replace it."""
         key = (topic, partition)
         manager = self._manager
         with manager.lock:
@@ -34,9 +34,9 @@ class FutureLogs:
             return log
 
     def give_name(self, topic: str, partition: int) -> None:
-        """Gives the future log its proper name and topic id, durably. Blocks; does nothing if it has them.
+        """Gives the future log its final name and topic id, durably. Blocks; does nothing if it has them.
 
-        From here on a crash leaves the partition twice, and the next start keeps the copy that is further on.
+        After a crash from here on, the partition exists twice, and the next start keeps the better copy.
         """
         manager = self._manager
         log = manager.future_logs[topic, partition]
@@ -45,14 +45,14 @@ class FutureLogs:
             manager.set_topic_id(log, current.topic_id)
         folder = os.path.join(log.directory.path, folder_name(topic, partition))
         if log.folder != folder:
-            if os.path.isdir(folder):  # what an earlier move could not delete
+            if os.path.isdir(folder):  # an earlier move could not delete it
                 for directory in manager.directories:
                     if directory.state is log.directory:
                         manager.set_leftover_aside(directory, folder, (topic, partition))
             log.move(folder)
 
     def put_in_place(self, topic: str, partition: int) -> Log:
-        """Makes the future log, which has its name, the one in use; the one before is the caller's to retire."""
+        """Makes the future log the current one. The caller retires the log that it replaces."""
         manager = self._manager
         key = (topic, partition)
         with manager.lock:
@@ -61,7 +61,7 @@ class FutureLogs:
         return log
 
     def drop(self, topic: str, partition: int) -> None:
-        """Gives up a future log; nothing of it stays. Blocks."""
+        """Deletes a future log. Blocks."""
         manager = self._manager
         with manager.lock:
             log = manager.future_logs.pop((topic, partition), None)

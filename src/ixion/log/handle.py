@@ -1,11 +1,11 @@
 """An open file that closes itself when its last user drops it.
 
-A fetch may still be sending bytes from a segment when retention deletes it or compaction replaces it; a
-flush or a compaction may still be at work on a file that is closed for being idle. Code that needs the file keeps
-the handle; the name may vanish meanwhile, the bytes stay until the handle goes.
+A fetch may still be sending bytes of a segment when retention deletes it or compaction replaces it. A flush or a
+compaction may still use a file that is closed because it is idle. Code that needs the file keeps the handle: the file
+may be deleted meanwhile, but its bytes stay until the last handle is dropped.
 
-Rule: work on the file through the handle. A bare descriptor does not keep the file open: it may be closed by
-the time it is used, or stand for another file. While a method of the handle runs, its caller holds the handle.
+Rule: use the file through the handle. A bare descriptor does not keep the file open: when it is used, it may be closed
+or belong to another file. While a method of the handle runs, its caller holds the handle.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Handle:
         try:
             self.files.close(self.fd)
         except OSError as error:
-            # The descriptor is gone all the same, and nothing is lost: what must last was synced, which said so.
+            # The descriptor is closed even so, and no data is lost: an error of the data shows in `sync`.
             logger.warning("closing a file of a log: %s", error)
 
     def read(self, size: int, position: int) -> bytes:
@@ -64,5 +64,5 @@ class FileSlice(Deferred):
         except OSError as error:
             raise self.directory.fail(f"reading {size} bytes at {self.position + start}", error) from error
         if len(data) < size:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the log was cut off while it was being sent")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the log was truncated while it was being sent")
         return data

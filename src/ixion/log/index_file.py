@@ -1,12 +1,12 @@
 """A file of packed entries of one size, the body of the offset, the time and the transaction index.
 
-While its segment is being written, an index lives in memory, in the very bytes the file will hold: an append costs no
-system call and cannot fail. `write` brings the file up to date: at a roll, at a flush and at a clean close, always
-before the recovery point may pass the entries, so whatever a crash takes away is rebuilt from the log. Once its segment
-is sealed the bytes are dropped; the next lookup reads the file, and they stay until the segment is idle.
+The index of the active segment is in memory, in the format of the file, so that an append makes no system call for it.
+`write` writes new entries to the file at a roll, at a flush and at a clean close. This happens before the recovery
+point passes the entries, so entries lost in a crash are rebuilt from the log. When the segment is sealed, the bytes are
+dropped; the next lookup reads the file and keeps it until the segment is idle.
 
-Apache Kafka allocates index files at their full size and cuts them when a segment is sealed; ours are always cut, which
-its loader takes as well.
+Apache Kafka allocates index files at their full size and trims them when a segment is sealed. Ours always have the size
+of their entries, which Kafka's loader accepts too.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class IndexFile:
         self.entry_size = entry_size
         self.count = size // entry_size if size > 0 else 0
         self._on_disk = size
-        self._clean = self.count * entry_size  # so many bytes of the file are what memory holds
+        self._clean = self.count * entry_size  # the first bytes of the file, which equal those in memory
         self._buffer: bytearray | None = None if self.count else bytearray()
-        self._loaded: bytes | None = None  # of a file that does not change any more
-        self._unsynced = False  # the file was written since it was last handed out to be synced
+        self._loaded: bytes | None = None  # the content of a file that no longer changes
+        self._unsynced = False  # written since the last `take_unsynced`
 
     @property
     def is_on_disk(self) -> bool:
@@ -40,11 +40,11 @@ class IndexFile:
 
     @property
     def has_remainder(self) -> bool:
-        """Whether the file does not end with a whole entry."""
+        """Whether the file ends within an entry."""
         return self._on_disk > 0 and self._on_disk % self.entry_size != 0
 
     def view(self) -> bytes | bytearray:
-        """The bytes to look entries up in."""
+        """The bytes of all entries."""
         if self._buffer is not None:
             return self._buffer
         if self._loaded is None:
@@ -52,7 +52,7 @@ class IndexFile:
         return self._loaded
 
     def entry(self, slot: int) -> bytes:
-        """One entry; of a file that is not loaded only this much is read, so that opening a log stays cheap."""
+        """One entry. If the file is not loaded, only this entry is read, so that opening a log is cheap."""
         start = slot * self.entry_size
         if self._buffer is not None or self._loaded is not None:
             return bytes(self.view()[start : start + self.entry_size])
@@ -62,13 +62,13 @@ class IndexFile:
         try:
             fd = self.files.open_to_read(self.path)
         except FileNotFoundError:
-            raise self.damaged("it is gone") from None
+            raise self.damaged("the file is missing") from None
         try:
             data = self.files.read(fd, size, position)
         finally:
             self.files.close(fd)
         if len(data) < size:
-            raise self.damaged(f"it has become shorter than its {self.count} entries")
+            raise self.damaged(f"the file is shorter than its {self.count} entries")
         return data
 
     def damaged(self, reason: str) -> DamagedIndexError:
@@ -90,9 +90,9 @@ class IndexFile:
             self._clean = min(self._clean, size)
 
     def write(self) -> bool:
-        """Brings the file up to date with what is in memory. True if it was made just now, so that its name is new.
+        """Writes new entries to the file. True if this created the file, so that its folder must be synced.
 
-        If it fails, the next call writes the same again.
+        If it fails, the next call writes the same entries again.
         """
         buffer = self._buffer
         if buffer is None or self._clean == self._on_disk == len(buffer):
@@ -103,7 +103,7 @@ class IndexFile:
         try:
             if self._on_disk > self._clean:
                 self.files.truncate(fd, self._clean)
-            self._on_disk = len(buffer)  # or less, if the write fails halfway: the next one begins with a cut
+            self._on_disk = len(buffer)  # or less, if the write fails halfway: the next write trims the file first
             if len(buffer) > self._clean:
                 self.files.write(fd, self._clean, [bytes(buffer[self._clean :])])
             self._clean = len(buffer)
@@ -112,11 +112,11 @@ class IndexFile:
         return is_new
 
     def replace(self, sync: bool) -> None:
-        """Makes the file hold what is in memory, whatever was in it, in one step.
+        """Replaces the content of the file by the entries in memory, in one step.
 
-        A process that is killed leaves the old file or the new one. It may not leave an empty one: a later start could
-        not know that entries are missing. After a crash the file most often is right already, and reading it is much
-        cheaper than a new one.
+        If the process is killed, the old or the new file stays. It must not be an empty one: a later start would not
+        see that entries are missing. After a crash the file is mostly right, and comparing it is much cheaper than
+        writing a new one, so that comes first.
         """
         content = bytes(self.load())
         self._unsynced = True
@@ -126,7 +126,7 @@ class IndexFile:
         self._clean = self._on_disk = len(content)
 
     def stage(self) -> None:
-        """Writes what is in memory, durably, into a file beside the one that `unveil` replaces by it. Blocks."""
+        """Writes the entries in memory, durably, to a temporary file; `unveil` renames it. Blocks."""
         content = bytes(self.load())
         staged = Handle(self.files, self.files.open(self._staged))
         try:
@@ -144,7 +144,7 @@ class IndexFile:
 
     @property
     def _staged(self) -> str:
-        return self.path + ".tmp"  # which a start deletes
+        return self.path + ".tmp"  # a start deletes it
 
     def _holds(self, content: bytes) -> bool:
         try:
@@ -157,31 +157,31 @@ class IndexFile:
             self.files.close(fd)
 
     def release(self) -> None:
-        """Lets go of the bytes. Call it after `write`; the next lookup reads the file."""
+        """Drops the entries in memory. Call it after `write`; the next lookup reads the file."""
         self._loaded = None
         if self.count:
             self._buffer = None
 
     def reset(self) -> None:
-        """Forgets every entry, whatever the file holds; `replace` makes it agree."""
+        """Drops every entry in memory; a later `replace` updates the file."""
         self.count = 0
         self._clean = 0
         self._buffer = bytearray()
         self._loaded = None
 
     def load(self) -> bytearray:
-        """Reads the file, so that entries can be added without touching the disk."""
+        """Reads the file, so that adding entries needs no disk."""
         if self._buffer is None:
             self._buffer = bytearray(self.view())
             self._loaded = None
         return self._buffer
 
     def sync_again(self) -> None:
-        """The file was taken to be synced, and that failed."""
+        """Marks the file as unsynced, after a sync of it failed."""
         self._unsynced = True
 
     def take_unsynced(self) -> Handle | None:
-        """The file, for the caller to sync; None if it has not been written since the last time."""
+        """The file, for the caller to sync; None if it was not written since the last call."""
         if not self._unsynced:
             return None
         handle = Handle(self.files, self.files.open(self.path))

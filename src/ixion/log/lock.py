@@ -1,7 +1,7 @@
 """`.lock`: one process, and in it one owner, per log directory.
 
-The lock is POSIX's (fcntl), the one that Java's FileChannel takes, so ixion and Apache Kafka exclude each other too.
-Such a lock does not exclude the process that holds it; the set of folders held by this process does.
+The lock is a POSIX lock (fcntl), as Java's FileChannel uses, so ixion and Apache Kafka exclude each other too. It does
+not exclude a second owner in the same process; a set of the directories locked by this process does.
 """
 
 from __future__ import annotations

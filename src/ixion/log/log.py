@@ -3,19 +3,19 @@
 The offsets of a log, each exclusive at its upper side:
 
     log_start ......... recovery_point ......... high_watermark ......... end_offset (LEO)
-      |  what retention and    |  what is on the disk    |  what consumers see     |  next to be written
-      |  deletion left         |  for certain            |                         |
+      |  first offset that     |  everything below is    |  consumers read         |  next offset to
+      |  is not deleted        |  flushed                |  below it               |  be written
 
 `last_stable_offset` lies between the log start and the high watermark: below it every transaction is decided.
-`recovery_point` moves with `flush` and is where recovery begins after a crash; it may be anywhere up to the end.
+`recovery_point` moves with `flush`; recovery begins there after a crash. It may be anywhere up to the end.
 
 Threads. One lock per log guards everything; each public method takes it. An append holds it for one write to the page
-cache. What blocks is done without it, through handles that keep their files open (see `handle`): `flushing` syncs, and
-`compaction` reads and writes, while the event loop appends and reads.
+cache. Blocking work is done without the lock, through handles that keep their files open (see `handle`): `flushing`
+syncs, and `compaction` reads and writes, while the event loop appends and reads.
 
-An append is atomic: whatever it needs is opened and read before its one write, and all that follows is memory. If the
-file may hold more than the log knows of (a write failed and so did cutting it back), the log is `broken`: it refuses
-appends until `mend`, a truncation or the next start has brought both together again.
+An append is atomic: it opens and reads all it needs before its one write, and after the write it changes only memory.
+If a write fails and its bytes cannot be cut off, the file may have more bytes than the log: then the log is `broken`,
+and refuses appends until `mend`, a truncation or the next start has repaired the file.
 
 An error of the disk (OSError) takes the log's whole directory offline; see `directory_state`.
 """
@@ -68,7 +68,7 @@ NO_BARRIER: Final = (1 << 63) - 1  # `visible_end` of a log whose records are de
 
 
 class Taker(Protocol):
-    """Takes records that ask for a later delivery out of a batch; see `append_scheduled`."""
+    """Takes records with a delivery delay out of a batch; see `append_scheduled`."""
 
     def take(self, checked: Validated, first_offset: int, rules: TopicRules) -> bytes: ...
 
@@ -108,28 +108,28 @@ class Log:
         self.last_flush_ms = clock_ms()
         self.doomed: list[tuple[int, Segment]] = []  # (when to delete, segment), see retention
         self.swapping: Segment | None = None  # a compaction is putting it in place; see `swapping`
-        self.swap_taken = False  # it is one of `segments` already
-        self.replaced: list[Segment] = []  # by it, and not yet marked as deleted
+        self.swap_taken = False  # `swapping` is already one of `segments`
+        self.replaced: list[Segment] = []  # segments that `swapping` replaces, not yet marked as deleted
         self.closed = False
-        self.must_rewrite = False  # a sync found no room: what is not flushed is written again by the next flush
-        self.broken = ""  # why nothing can be appended until the log is truncated or recovered
+        self.must_rewrite = False  # a sync failed on a full disk: the next flush writes unflushed bytes again
+        self.broken = ""  # why the log refuses appends until it is truncated, mended or recovered
         self.damaged_indexes: dict[int, DamagedIndexError] = {}  # by base offset of the segment; see `reindexing`
-        self.truncating = -1  # where a truncation that is not finished will end the log; see `truncation`
-        self.restarting = False  # that truncation drops everything
+        self.truncating = -1  # the end of the log after an unfinished truncation; see `truncation`
+        self.restarting = False  # the unfinished truncation drops everything
         self.config = config
-        self.visible_end = 0 if config.delivery_delay_ms else NO_BARRIER  # consumers read up to here at most
+        self.visible_end = 0 if config.delivery_delay_ms else NO_BARRIER  # consumers read below it
         self._rules = topic_rules(config)
-        self.jitter_ms = 0  # by which the active segment is rolled early
-        self.truncations = 0  # begun so far; a flush or a compaction that finds another number has been overtaken
-        self.unsynced_cut: Cut | None = None  # of the last truncation, until it is on the disk
-        self.new_names = False  # files were made or renamed since the folder was last synced
+        self.jitter_ms = 0  # the active segment rolls this much earlier
+        self.truncations = 0  # truncations begun; a flush or a compaction that sees it change starts over or aborts
+        self.unsynced_cut: Cut | None = None  # the last truncation, until it is on the disk
+        self.new_names = False  # files were created or renamed since the folder was last synced
 
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.partition}"
 
     def check_not_closed(self) -> None:
-        """A caller with a log that was deleted, or moved to another directory, must ask for it again."""
+        """KafkaError if the log was closed, deleted, or moved to another directory."""
         if self.closed:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} in {self.directory.path} is closed")
 
@@ -143,14 +143,14 @@ class Log:
         self.check_open()
         self.directory.check_writable()
         if self.broken:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} takes no appends: {self.broken}")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} refuses appends: {self.broken}")
 
     def reconfigure(self, config: LogConfig) -> None:
         with self.lock:
             if not config.delivery_delay_ms:
                 self.visible_end = NO_BARRIER
             elif not self.config.delivery_delay_ms:
-                self.visible_end = 0  # until `replica.delivery_delay` has looked
+                self.visible_end = 0  # until `replica.delivery_delay` sets it
             self.config = config
             self._rules = topic_rules(config)
 
@@ -159,7 +159,7 @@ class Log:
     def append_as_leader(
         self, records: Buffer, leader_epoch: int, origin: Origin = Origin.CLIENT, now_ms: int = -1
     ) -> AppendInfo:
-        """Appends a client's or a coordinator's batches at the end, with offsets and epoch of this leader."""
+        """Appends batches of a client or a coordinator, and gives them their offsets and the leader epoch."""
         with self.lock:
             self.check_appendable()
             if len(records) == 0 and origin != Origin.CLIENT:
@@ -177,10 +177,10 @@ class Log:
             return info
 
     def append_scheduled(self, records: Buffer, leader_epoch: int, schedule: Taker) -> AppendInfo:
-        """`append_as_leader` for a client of a topic whose records may ask for a later delivery.
+        """`append_as_leader` for a topic whose records may have a delivery delay of their own.
 
-        `schedule.take` writes such records elsewhere, under the offsets that they have here, and returns the batch
-        without them. It is called when nothing but the disk can refuse the batch any more.
+        `schedule.take` writes such records elsewhere, with their offsets here, and returns the batch without them. It
+        is called after all checks, when only the disk can fail the append.
         """
         with self.lock:
             self.check_appendable()
@@ -189,7 +189,7 @@ class Log:
             checked = validate_produce(records, rules, now_ms)
             view = checked.batch
             if view.producer_id < -1:
-                raise KafkaError(ErrorCode.INVALID_RECORD, f"no producer has the id {view.producer_id}")
+                raise KafkaError(ErrorCode.INVALID_RECORD, f"producer id {view.producer_id} is not valid")
             if not checked.wishes:
                 view = as_stored(checked, records, rules)
             prepared = place([view], rules, self.end_offset, leader_epoch, now_ms)
@@ -208,7 +208,7 @@ class Log:
             return info
 
     def append_as_follower(self, records: Buffer, now_ms: int = -1) -> AppendInfo:
-        """Appends batches as they came from the leader. A batch cut short at the end is left for the next fetch."""
+        """Appends batches of the leader unchanged. An incomplete last batch is left for the next fetch."""
         with self.lock:
             self.check_appendable()
             prepared = prepare_follower(records, self.end_offset)
@@ -234,15 +234,13 @@ class Log:
         return info
 
     def break_off(self, why: str, error: BaseException) -> KafkaError:
-        """Refuses appends from now on; returns the error to raise to the caller."""
+        """Marks the log as broken; returns the error to raise."""
         self.broken = f"{why}: {error}"
-        logger.error(
-            "%s in %s takes no more appends until it is recovered: %s", self.name, self.directory.path, self.broken
-        )
+        logger.error("%s in %s refuses appends until it is recovered: %s", self.name, self.directory.path, self.broken)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: {self.broken}")
 
     def note_damage(self, damage: CorruptFileError) -> KafkaError:
-        """Returns the error to raise to the caller. If an index is damaged, `mend` rebuilds it."""
+        """Returns the error to raise. A damaged index is rebuilt by the next `mend`."""
         if not isinstance(damage, DamagedIndexError):
             return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damage))
         self.damaged_indexes.setdefault(damage.base_offset, damage)
@@ -251,7 +249,7 @@ class Log:
     # Rolling.
 
     def roll(self) -> None:
-        """Seals the active segment, if there is anything in it, and begins another at the end of the log."""
+        """Seals the active segment, unless it is empty, and starts a new one at the end of the log."""
         with self.lock:
             try:
                 roll_at(self, self.end_offset, self.clock_ms())
@@ -264,7 +262,7 @@ class Log:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it every transaction is decided; never above the high watermark."""
+        """The last stable offset: every transaction below it is decided. At most the high watermark."""
         first_unstable = self.producers.first_unstable_offset()
         if 0 <= first_unstable < self.high_watermark:
             return max(first_unstable, self.log_start)
@@ -275,14 +273,14 @@ class Log:
         return self.segments.total_size
 
     def set_high_watermark(self, offset: int) -> int:
-        """Moves the high watermark in either direction, but not out of the log; returns it."""
+        """Moves the high watermark in either direction, within the log; returns it."""
         with self.lock:
             self.high_watermark = min(max(offset, self.log_start), self.end_offset)
             self.producers.on_high_watermark(self.high_watermark)
             return self.high_watermark
 
     def raise_high_watermark(self, offset: int) -> bool:
-        """Moves it forward only; False if it stays."""
+        """Moves the high watermark forward only; False if it does not move."""
         if offset > self.end_offset:
             raise ValueError(f"high watermark {offset} of {self.name} is beyond its end {self.end_offset}")
         if offset <= self.high_watermark:
@@ -293,7 +291,7 @@ class Log:
         return True
 
     def raise_log_start(self, offset: int) -> bool:
-        """Deletes records below `offset`, logically: the files go when whole segments lie below it."""
+        """Deletes the records below `offset` logically; retention deletes segments that lie wholly below it."""
         with self.lock:
             if offset > self.high_watermark:
                 raise KafkaError(
@@ -313,7 +311,7 @@ class Log:
         self.recovery_point = max(self.recovery_point, min(offset, self.segments.first.base_offset))
 
     def assign_epoch(self, epoch: int, start: int) -> None:
-        """A leader begins: everything from `start` on is written in `epoch`. The next flush or close writes it down."""
+        """Starts a leader epoch: batches from `start` on have `epoch`. The next flush or close stores it."""
         with self.lock:
             self.epochs.assign(epoch, start)
 
@@ -330,7 +328,7 @@ class Log:
             raise ValueError(f"cannot truncate {self.name} to offset {offset}")
         with self.lock:
             if offset >= self.end_offset and not self.broken:
-                # The epochs may know of a leader that wrote nothing here.
+                # The epoch cache may have an epoch that wrote nothing here.
                 self.epochs.truncate_end(max(offset, self.end_offset))
                 return False
             shortens = offset < self.end_offset
@@ -338,7 +336,7 @@ class Log:
         return shortens
 
     def mend(self) -> bool:
-        """Rebuilds damaged indexes, and makes the files of a broken log agree with what it knows. Blocks.
+        """Rebuilds damaged indexes, and repairs the files of a broken log. Blocks.
 
         False if the log was not broken.
         """
@@ -366,7 +364,7 @@ class Log:
             raise self.break_off("it cannot be truncated", damage) from damage
 
     def truncate_fully(self, offset: int) -> None:
-        """Drops everything and goes on at `offset`. Blocks; see `truncation`."""
+        """Drops all records; the log continues at `offset`. Blocks; see `truncation`."""
         try:
             restart_at(self, offset)
         except OSError as error:
@@ -375,7 +373,7 @@ class Log:
     # Flushing and closing.
 
     def flush(self, to: int = -1) -> None:
-        """Puts everything below `to` (default: all) on the disk. Blocks; call it from a worker thread."""
+        """Syncs everything below `to` (default: all). Blocks; call it on a worker thread."""
         flush(self, to)
 
     def expire_producers(self, now_ms: int) -> int:
@@ -383,7 +381,7 @@ class Log:
             return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def release_idle(self) -> None:
-        """Closes the files of segments that were not used since the last call; the next use opens them again."""
+        """Closes the files of segments that were not used since the last call; the next use reopens them."""
         with self.lock:
             if self.closed or self.truncating >= 0:
                 return
@@ -398,14 +396,14 @@ class Log:
                 raise self.directory.fail(f"closing idle files of {self.name}", error) from error
 
     def close(self) -> None:
-        """Flushes, takes a snapshot of the producers and lets go of the files. The log cannot be used any more.
+        """Flushes, takes a snapshot of the producers and closes the files. The log can no longer be used.
 
-        A KafkaError says that the log is not clean: the next start must recover it. Blocks.
+        KafkaError if the log is not clean: the next start must recover it. Blocks.
         """
         close(self)
 
     def abandon(self) -> None:
-        """Lets go of the files and writes nothing, as a crash or a dead disk would."""
+        """Closes the files without writing anything, as after a crash or on a failed disk."""
         with self.lock:
             self.closed = True
             self.release_files()
@@ -416,7 +414,7 @@ class Log:
             segment.close()
 
     def move(self, folder: str) -> None:
-        """Renames the folder, and makes the new name durable. If only the latter fails, the log has the new name."""
+        """Renames the folder and syncs the new name. If only the sync fails, the log has the new name."""
         with self.lock:
             old = self.folder
             try:

@@ -1,14 +1,15 @@
-"""Opens a partition folder in any state that a crash may have left it in.
+"""Opens a partition folder, in any state in which a crash may have left it.
 
-1. Files left over: `.deleted` and `.cleaned` go. A `.swap` file is the finished result of a compaction: it stays, and
-   the segments it replaces go, unless it is at or after a `.cleaned` file, which means the set is not complete.
-2. Indexes without a log are set aside. Each log file becomes a segment; one without an index, or with one that fails
-   its cheap tests, is recovered.
-3. After an unclean stop every segment from the recovery point on is recovered. At the first damage the log is cut
-   there, and all later segments are set aside. A hole between two segments is no damage.
-4. A log that ends below its start (files are missing) starts over at its start; its segments are set aside.
-5. Leader epochs beyond the end go; those that a lost or damaged checkpoint took away are read from the batches.
-6. The producer state is the latest good snapshot plus the batches since.
+1. Delete leftover `.deleted` and `.cleaned` files. A `.swap` file is the finished result of a compaction: it stays, and
+   the segments it replaces are deleted. But a `.swap` file at or after a `.cleaned` file belongs to an incomplete set
+   and is deleted too.
+2. Set aside indexes that have no log file. Make a segment of each log file; recover one whose index is missing or fails
+   a cheap check.
+3. After an unclean stop, recover every segment from the recovery point on. At the first damage cut the log there, and
+   set aside all later segments. A gap between two segments is no damage.
+4. If the log ends below its log start (files are missing), set aside its segments and continue at the log start.
+5. Drop leader epochs beyond the end. If their checkpoint is lost or damaged, read them from the batches.
+6. Load the latest valid producer snapshot, and replay the batches since.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def open_log(
     log_start: int = 0,
     high_watermark: int = -1,
 ) -> Log:
-    """Opens a partition, making its folder if there is none. The three offsets are those of the checkpoints."""
+    """Opens a partition, and creates its folder if it is missing. The three offsets come from the checkpoints."""
     log = Log(
         directory=directory,
         folder=folder,
@@ -145,16 +146,16 @@ def _finish_swaps(files: Files, folder: str, found: dict[tuple[int, str], int]) 
             files.rename(path(offset, suffix), path(offset, plain))
             found[offset, plain] = found.pop((offset, suffix))
     if swapped:
-        # Before anything is truncated: if the old names came back after that, so would old segments.
+        # Sync before any truncation: if the old names came back after a truncation, the old segments would too.
         files.sync_dir(folder)
 
 
 def _load_epochs(log: Log) -> bool:
-    """True if the checkpoint was lost or cannot be believed."""
+    """True if the checkpoint is lost or damaged."""
     try:
         log.epochs.load()
     except CorruptFileError as error:
-        logger.warning("the leader epochs are read from the log: %s", error)
+        logger.warning("reading the leader epochs from the log: %s", error)
         return True
     return False
 
@@ -162,7 +163,7 @@ def _load_epochs(log: Log) -> bool:
 def _load_segments(
     log: Log, sizes: dict[int, dict[str, int]], now_ms: int, clean: bool, recovery_point: int, log_start: int
 ) -> None:
-    # Recovery begins with the segment that holds the recovery point, so that one and later ones need no test here.
+    # Recovery begins with the segment that contains the recovery point, so that one and later ones need no check here.
     doubtful = max((base for base in sizes if base <= recovery_point), default=0)
     for base in sorted(sizes):
         kinds = sizes[base]
@@ -176,7 +177,7 @@ def _load_segments(
             log.snapshots.take(log.producers)
             if damage is not None:
                 cut_damage(segment, damage, log.aside)
-            # It lies below the recovery point, so no flush will sync it.
+            # The segment lies below the recovery point, so no flush will sync it.
             segment.handle.sync()
             segment.replace_indexes(True)
             for handle in segment.take_unsynced_indexes():
@@ -198,7 +199,7 @@ def _is_sound(segment: Segment, kinds: dict[str, int]) -> bool:
 
 
 def _recover_one(log: Log, segment: Segment, log_start: int) -> Damage | None:
-    """Recovers a segment with the producer state as it was where the segment begins."""
+    """Recovers a segment, starting with the producer state at its base offset."""
     rebuild_producers(log, log_start, segment.base_offset)
     return recover_segment(segment, log.producers, log.epochs, log.config.index_interval_bytes)
 
@@ -223,7 +224,7 @@ def _recover(log: Log, recovery_point: int, log_start: int) -> bool:
         damage = _recover_one(log, segment, log_start)
         later = unflushed[number + 1 :]
         if damage is not None:
-            # The damage goes last: a start that is stopped on the way must find it again.
+            # Cut the damage last: if this start is stopped halfway, the next one must find the damage again.
             _set_aside(log, later, "it comes after the damage")
             cut_damage(segment, damage, log.aside)
             segment.replace_indexes(False)
@@ -231,18 +232,18 @@ def _recover(log: Log, recovery_point: int, log_start: int) -> bool:
             return False
         segment.replace_indexes(False)
         if later:
-            log.snapshots.take(log.producers)  # so that the next segment need not read this one again
+            log.snapshots.take(log.producers)  # recovery of the next segment starts from this snapshot
     return True
 
 
 def _sync_cut(log: Log, segment: Segment) -> None:
-    """What was taken out must not come back with a power failure, among records that are written in its place."""
+    """Syncs the cut: after a power failure, removed batches must not come back among new ones."""
     segment.handle.sync()
     log.files.sync_dir(log.folder)
 
 
 def _set_aside(log: Log, segments: list[Segment], why: str) -> None:
-    """Takes segments out, from the last one on: a start that is stopped on the way finds a log without a new hole."""
+    """Sets segments aside, the last one first: a start that is stopped halfway leaves no new gap."""
     for segment in reversed(segments):
         log.segments.remove(segment)
         segment.close()
@@ -254,7 +255,7 @@ def _set_aside(log: Log, segments: list[Segment], why: str) -> None:
 def _set_offsets(log: Log, trusted: bool, recovery_point: int, log_start: int, now_ms: int) -> None:
     had_segments = len(log.segments) > 0
     if had_segments and log.segments.active.next_offset() < log_start:
-        logger.warning("%s ends before its start %d; it starts over there", log.name, log_start)
+        logger.warning("%s ends before its log start %d; it continues there", log.name, log_start)
         _set_aside(log, list(log.segments), "it lies below the start of the log")
         log.epochs.clear()
         log.snapshots.drop_all()

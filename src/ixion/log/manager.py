@@ -1,10 +1,11 @@
 """All logs of a broker, over its log directories: load, create, delete, look after, close.
 
-A directory that fails goes offline by itself, named; its logs leave the manager and the others go on. A partition whose
-folder cannot be understood is set aside in `unreadable`, with the reason, and does not stop its neighbours.
+If a directory fails, it goes offline and its logs leave the manager; the other directories stay in use. A partition
+whose folder cannot be loaded is listed in `unreadable`, with the reason; the others are loaded.
 
-Threads. `load`, `look_after`, `flush_due` and `close` block and belong to worker threads; `get` and `create` are quick.
-The map of logs is guarded by a lock; each log has its own. Lock order: a log's `replacing`, its `lock`, the manager's.
+Threads. `load`, `look_after`, `flush_due` and `close` block; call them on worker threads. `get` does not block.
+`create` syncs the directory of a new log. One lock guards the map of logs; each log has its own. Lock order: a log's
+`replacing`, its `lock`, the manager's.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ from ixion.timer.turns import Steps
 
 logger = logging.getLogger(__name__)
 
-MANY: Final = 64  # logs; so many are closed by several threads, because each waits for the disk a few times
-MOST_PREFERENCES: Final = 10_000  # a client can ask for one for a partition that is never created
+MANY: Final = 64  # logs; several threads close this many, because each close waits for the disk a few times
+MOST_PREFERENCES: Final = 10_000  # bounded, because a client can prefer a directory for partitions that never exist
 
 
 class LogManager:
@@ -57,7 +58,7 @@ class LogManager:
         on_offline: Callable[[str], None] | None = None,
         make_pool: MakePool = threads,
     ) -> None:
-        """Locks every directory; `load` opens the logs. `config_of` gives the settings of a topic."""
+        """Locks every directory; `load` opens the logs. `config_of` returns the settings of a topic."""
         self.files = files if files is not None else Files()
         self.clock_ms = clock_ms
         self.config_of = config_of
@@ -65,14 +66,14 @@ class LogManager:
         self.logs: dict[TopicPartition, Log] = {}
         self.future_logs: dict[TopicPartition, Log] = {}
         self.unreadable: dict[TopicPartition, str] = {}
-        self._preferred: dict[TopicPartition, LogDirectory] = {}  # where logs that are not there yet are to be made
-        self._counts: dict[DirectoryState, int] = {}  # logs in each directory, counted now and then
-        self._recount_in = 0  # new logs until they are counted again
+        self._preferred: dict[TopicPartition, LogDirectory] = {}  # directories of logs that do not exist yet
+        self._counts: dict[DirectoryState, int] = {}  # logs in each directory, recounted from time to time
+        self._recount_in = 0  # new logs until the next recount
         self._on_offline = on_offline
         self._closed = False
-        self._left_behind: set[DirectoryState] = set()  # with the folder of a log that was not closed properly
+        self._left_behind: set[DirectoryState] = set()  # directories with a log that was not closed cleanly
         self._unsynced: set[str] = set()  # new folders whose names may not be on the disk yet
-        self.lock = threading.RLock()  # a log that fails while it is made comes back through `_went_offline`
+        self.lock = threading.RLock()  # reentrant: if making a log fails, `_went_offline` takes it again
         self.doomed_folders = DoomedFolders(self.files, clock_ms)
         self.futures = FutureLogs(self)
         self.directories: list[LogDirectory] = []
@@ -95,11 +96,11 @@ class LogManager:
         self._loading.run()
 
     def load_missing(self) -> list[TopicPartition]:
-        """Opens what could not be opened before for want of room or of file descriptors; says which. Blocks."""
+        """Opens partitions that failed before on a full disk or without file descriptors; returns them. Blocks."""
         return self._loading.load_missing()
 
     def interrupt(self) -> None:
-        """The broker stops: compactions give up, and no further log is opened. Blocks until none is being opened."""
+        """When the broker stops: ends compactions and loading. Blocks until no log is being opened."""
         for directory in self.directories:
             directory.state.stopping = True
         self._loading.stop()
@@ -117,7 +118,7 @@ class LogManager:
         directory: LogDirectory | None = None,
         config: LogConfig | None = None,
     ) -> Log:
-        """The log of a partition, made if there is none, in the directory with the fewest logs or the one given.
+        """The log of a partition; a new one is made in `directory`, or in the directory with the fewest logs.
 
         `config` is for a topic that `config_of` does not know yet.
         """
@@ -136,7 +137,7 @@ class LogManager:
         return log is not None and log.topic_id == topic_id and log.folder not in self._unsynced
 
     def _create(self, key: TopicPartition, directory: LogDirectory | None, config: LogConfig | None) -> Log:
-        # A checkpoint that is being written may have offsets of a log of this name that was deleted meanwhile.
+        # Wait for a checkpoint in progress: it may contain offsets of a deleted log of this name.
         with self.checkpoints.lock:
             if key not in self.logs and key not in self.unreadable:
                 self.checkpoints.forget(*key)
@@ -154,7 +155,7 @@ class LogManager:
                 if where.remembers(key):
                     raise KafkaError(
                         ErrorCode.KAFKA_STORAGE_ERROR,
-                        f"the checkpoints in {where.path} have offsets of an earlier {name} and cannot be written",
+                        f"the checkpoints in {where.path} still have offsets of a deleted {name} and cannot be written",
                     )
                 folder = os.path.join(where.path, name)
                 if os.path.isdir(folder):
@@ -170,7 +171,7 @@ class LogManager:
                 return log
 
     def make(self, where: LogDirectory, folder: str, key: TopicPartition, config: LogConfig) -> Log:
-        """A new log, in a folder that is not there yet. If it cannot be made whole, nothing of it stays."""
+        """A new log in a new folder. If that fails halfway, the folder is deleted."""
         try:
             return open_log(
                 directory=where.state,
@@ -185,12 +186,12 @@ class LogManager:
             try:
                 self.files.remove_tree(folder)
             except OSError:
-                pass  # `set_leftover_aside` finds it if another attempt is made; a start finds an empty log
+                pass  # a later `create` sets the folder aside; a start finds an empty log
             raise
 
     def set_leftover_aside(self, where: LogDirectory, folder: str, key: TopicPartition) -> None:
-        """A folder of this name that is no log of ours is one that could not be renamed when its log was deleted, or
-        could not be made whole. Its records are not those of the new partition. It is kept, under another name."""
+        """Renames a leftover folder that has the name of a new log: its log was deleted and the rename failed, or
+        making it failed halfway. Its records do not belong to the new partition; an operator may inspect them."""
         if folder in where.unloaded:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} was not loaded")
         aside = os.path.join(where.path, marked_folder_name(*key, STRAY))
@@ -198,11 +199,10 @@ class LogManager:
             self.files.rename(folder, aside)
         except OSError as error:
             raise where.state.fail(f"renaming {folder}", error) from error
-        logger.warning("%s was left over; it is kept as %s", folder, aside)
+        logger.warning("renamed leftover folder %s to %s", folder, aside)
 
     def _sync_name(self, log: Log) -> None:
-        """A new folder is on the disk when the directory that holds its name was synced. Not under the lock: threads
-        that do this at the same time share one write of the disk."""
+        """Syncs the directory of a new folder. Without the lock, so that threads share one write of the disk."""
         folder = log.folder
         if folder in self._unsynced:
             try:
@@ -212,7 +212,7 @@ class LogManager:
             self._unsynced.discard(folder)
 
     def prefer(self, topic: str, partition: int, directory: LogDirectory) -> None:
-        """If the log is made before the broker stops, it is made there."""
+        """Sets the directory in which the log will be made, until the broker stops."""
         with self.lock:
             self._preferred[topic, partition] = directory
             if len(self._preferred) > MOST_PREFERENCES:
@@ -228,11 +228,11 @@ class LogManager:
         elif log.topic_id != topic_id:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_TOPIC_ID,
-                f"{log.name} on disk is of topic {id_text(log.topic_id)}, not of {id_text(topic_id)}",
+                f"{log.name} on disk has topic id {id_text(log.topic_id)}, not {id_text(topic_id)}",
             )
 
     def check_room(self) -> None:
-        """KafkaError if a new log would find no directory."""
+        """KafkaError if no directory can take a new log."""
         self._least_used().state.check_writable()
 
     def _least_used(self) -> LogDirectory:
@@ -246,7 +246,7 @@ class LogManager:
         return min(candidates, key=lambda directory: self._counts[directory.state])
 
     def _count_logs(self) -> None:
-        """Counts the logs of each directory, but not for each new one: of ten thousand, for every hundredth."""
+        """Counts the logs of each directory after every 1 % of new logs: with ten thousand logs, every hundred."""
         self._recount_in -= 1
         if self._recount_in < 0:
             self._counts = {directory.state: 0 for directory in self.directories}
@@ -256,13 +256,13 @@ class LogManager:
             self._recount_in = len(self.logs) // 100
 
     def delete(self, topic: str, partition: int) -> None:
-        """Takes a log out. Its folder is renamed at once and deleted after file.delete.delay.ms."""
+        """Deletes a log: renames its folder at once and deletes it after file.delete.delay.ms."""
         log = self._take_out(topic, partition)
         if log is not None:
             self.retire(log)
 
     def retire(self, log: Log) -> None:
-        """Closes a log that is not in use any more; its folder goes as that of a deleted one does."""
+        """Closes a log that is no longer in use, and deletes its folder as `delete` does."""
         try:
             doomed = self._rename(log, DELETE)
         except KafkaError:
@@ -271,11 +271,11 @@ class LogManager:
         self.doomed_folders.add([doomed], self.clock_ms() + log.config.file_delete_delay_ms)
 
     def leave_behind(self, log: Log) -> None:
-        """The folder of a log that is not in use any more stays: the next start must recover what it finds there."""
+        """Leaves the folder of a log that is no longer in use; the next start must recover it."""
         self._left_behind.add(log.directory)
 
     def set_aside(self, topic: str, partition: int) -> str:
-        """Takes out a log that belongs to no topic. Its folder is renamed and kept for an operator."""
+        """Removes a log that belongs to no topic; returns its new folder, a stray one, kept for an operator."""
         log = self._take_out(topic, partition)
         return "" if log is None else self._rename(log, STRAY)
 
@@ -290,14 +290,14 @@ class LogManager:
         return folder
 
     def reconfigure(self, topic: str) -> None:
-        """The settings of a topic have changed."""
+        """Applies new settings of a topic."""
         config = self.config_of(topic)
         for log in list(self.logs.values()):
             if log.topic == topic:
                 log.reconfigure(config)
 
     def reconfigure_all(self) -> Steps[None]:
-        """The settings that all topics share have changed; a step is one topic."""
+        """Applies new settings that all topics share; one step per topic."""
         logs: dict[str, list[Log]] = {}
         for log in list(self.logs.values()):
             logs.setdefault(log.topic, []).append(log)
@@ -310,7 +310,8 @@ class LogManager:
     # Housekeeping.
 
     def look_after(self) -> None:
-        """Retention, due deletions, silent producers, idle files; every log.retention.check.interval.ms or oftener."""
+        """Applies retention, deletes due files, expires producers, closes idle files: at least once every
+        log.retention.check.interval.ms."""
         now_ms = self.clock_ms()
         self._for_each_log("applying retention to", lambda log: retain(log, now_ms))
         self._for_each_log("deleting files of", lambda log: delete_doomed(log, now_ms))
@@ -319,7 +320,7 @@ class LogManager:
         self.doomed_folders.delete_due(now_ms)
 
     def _for_each_log(self, doing: str, work: Callable[[Log], object]) -> None:
-        """A log that fails, for whatever cause, does not keep the others from being looked after."""
+        """An error in one log is reported and does not stop the work on the others."""
         for log in list(self.logs.values()):
             try:
                 work(log)
@@ -328,7 +329,7 @@ class LogManager:
                 logger.error("%s %s: %s", doing, log.name, error, exc_info=is_bug)
 
     def mend(self) -> None:
-        """Brings logs back that refuse appends because a write or a truncation failed halfway. Blocks."""
+        """Repairs logs that refuse appends because a write or a truncation failed halfway. Blocks."""
         self._for_each_log("mending", _mend)
 
     def flush_due(self) -> None:
@@ -349,8 +350,8 @@ class LogManager:
     def close(self, broker_epoch: int = -1) -> None:
         """A clean stop: flushes and closes every log, writes the checkpoints and, last of all, the markers.
 
-        A directory with a log that was not loaded, or could not be closed, gets no marker. The logs are not used any
-        more: when this returns, other processes may have them. Doing it twice is harmless.
+        A directory with a log that was not loaded, or could not be closed, gets no marker. When this returns, other
+        processes may use the directories. A second call is harmless.
         """
         self.interrupt()
         if self._closed:
@@ -381,7 +382,7 @@ class LogManager:
             directory.release()
 
     def abandon(self) -> None:
-        """Lets go of everything and writes nothing, as a crash would."""
+        """Closes everything without writing, as after a crash."""
         self.interrupt()
         self._closed = True
         for log in [*self.logs.values(), *self.future_logs.values()]:
@@ -393,4 +394,4 @@ class LogManager:
 def _mend(log: Log) -> None:
     is_hurt = log.broken or log.damaged_indexes
     if is_hurt and not log.directory.full and not log.directory.offline and log.mend():
-        logger.warning("%s takes appends again", log.name)
+        logger.warning("%s accepts appends again", log.name)

@@ -1,7 +1,7 @@
 """`meta.properties`: the broker and the cluster that a log directory belongs to.
 
-Version 0 is that of a ZooKeeper cluster (broker.id, cluster.id), version 1 that of KRaft (node.id, cluster.id,
-directory.id). Apache Kafka refuses a directory whose ids are not its own, and so do we.
+Version 0 is for a ZooKeeper cluster (broker.id, cluster.id), version 1 for KRaft (node.id, cluster.id, directory.id).
+Like Apache Kafka, we refuse a directory with other ids than ours.
 """
 
 from __future__ import annotations

@@ -1,23 +1,23 @@
-"""Moves a partition to another log directory of the same node while it is being written and read.
+"""Moves a partition to another log directory of the same broker while it is being written and read.
 
     current log   orders-0 in /disk1       0 ........................ 900 | 901 902 <- appends
     future log    orders-0.…-future        0 ............ 512 ->
                   in /disk2
 
-1. The future log gets batch by batch what the current one has, as a follower would: at the same offsets, with the same
-   epochs. Appends and reads go on. If the current log is truncated meanwhile, or retention deletes what was about to be
-   copied, the future log starts over.
-2. When it has caught up but for a little, it is flushed, its log start noted in the checkpoint of its directory, its
-   folder gets its proper name, and batches that came meanwhile are copied too.
-3. Under the lock of the current log, which holds appends up for a moment and never for a sync: the last batches, then
-   state that is not in the batches (high watermark, log start, epochs without a batch, producers without one),
-   then the manager gets the new log. From here on the current log is closed; an append that waited for its lock fails
-   with KAFKA_STORAGE_ERROR, which clients retry, and the manager has the new one.
-4. The new log is flushed, and then the old folder is deleted as a deleted topic's would be.
+1. Copy the batches of the current log to the future log, as a follower would: same offsets, same epochs. Appends and
+   reads go on. If the current log is truncated meanwhile, or retention deletes batches before they are copied, the
+   future log starts over.
+2. When little is left to copy, flush the future log, write its log start to the checkpoint of its directory, give its
+   folder the final name, and copy the batches appended meanwhile.
+3. Under the lock of the current log, which delays appends for a moment but never for a sync: copy the last batches,
+   then the state that is not in batches (high watermark, log start, epochs and producers without a batch), and give the
+   manager the new log. Now the current log is closed; an append that waited for its lock fails with
+   KAFKA_STORAGE_ERROR, and the client's retry finds the new log.
+4. Flush the new log, then delete the old folder like that of a deleted topic.
 
-Power may fail at any moment. Before the rename of step 2 the current log is all there is. From then on until step 4 has
-flushed, there are two, and the next start keeps the one that is further on (see `directory_loader`): up to step 3 the
-current log has all that the future one has, and after it an acknowledged record is in the new log, or still in both.
+The power may fail at any moment. Before the rename of step 2 only the current log counts. From then until
+the flush of step 4 there are two copies, and the next start keeps the better one (see `directory_loader`): up to step 3
+the current log has everything, and after it an acknowledged record is in the new log, or still in both.
 
 Runs on a worker thread. Lock order: the current log's `lock`, the future log's, the manager's.
 """
@@ -37,17 +37,16 @@ from ixion.records.batch import BatchView
 
 logger = logging.getLogger(__name__)
 
-CHUNK = 256 << 10  # of the smallest batches a few milliseconds of work, for which the event loop waits
-# Caught up: what is left can be copied while appends wait.
-LITTLE = 64 << 10
+CHUNK = 256 << 10  # bytes; with the smallest batches a few ms of work, for which the event loop waits
+LITTLE = 64 << 10  # bytes; this little can be copied while appends wait
 
 
 class MoveCancelledError(Exception):
-    """The move was given up on request; the partition is where it was."""
+    """The move was cancelled; the partition stays in its directory."""
 
 
 class Mover:
-    """One move of one partition. For each partition at most one may be under way."""
+    """One move of one partition. At most one may run per partition."""
 
     def __init__(
         self,
@@ -57,20 +56,20 @@ class Mover:
         directory: LogDirectory,
         on_moved: Callable[[Log], None] | None = None,
     ) -> None:
-        """`on_moved` gets the new log while appends still wait; it must not block, nor use either log."""
+        """`on_moved` is called with the new log while appends still wait; it must not block or use either log."""
         self._manager = manager
         self._key = (topic, partition)
         self._directory = directory
         self._on_moved = on_moved
         self._cancelled = threading.Event()
-        self._truncations = 0  # of the current log when copying began
+        self._truncations = 0  # `truncations` of the current log when copying began
 
     def cancel(self) -> None:
-        """Gives up, unless it is done. May be called from any thread; `run` raises MoveCancelledError."""
+        """Cancels the move, unless it is done: `run` raises MoveCancelledError. Any thread may call this."""
         self._cancelled.set()
 
     def run(self) -> Log:
-        """Moves the partition and gives its new log. If it fails, the partition stays as it was and nothing is left."""
+        """Moves the partition and returns its new log. If that fails, the partition stays and the copy is deleted."""
         current = self._manager.get(*self._key)
         if current is None:
             name = f"{self._key[0]}-{self._key[1]}"
@@ -95,8 +94,8 @@ class Mover:
         except BaseException:
             try:
                 self._manager.futures.drop(*self._key)
-            except KafkaError as error:  # the caller must see the error that ended the move
-                logger.error("the copy of %s in %s is not deleted: %s", current.name, self._directory.path, error)
+            except KafkaError as error:  # logged only: the caller gets the error that ended the move
+                logger.error("the copy of %s in %s cannot be deleted: %s", current.name, self._directory.path, error)
             raise
         try:
             future.flush()
@@ -140,8 +139,8 @@ class Mover:
                 return
 
     def _finish(self, current: Log, future: Log) -> bool:
-        """False if the current log was truncated, its start overtook the copy, or lies within the batch to be copied:
-        there is more to do. The last case truncates the copy, which writes checkpoints: not under this lock."""
+        """False if there is more to copy: the current log was truncated, or its log start is beyond the copy or inside
+        the next batch. In the last case the copy must be truncated, which writes checkpoints: not under this lock."""
         with current.lock:
             current.check_open()
             if not future.log_start <= current.log_start <= future.end_offset:
@@ -168,7 +167,7 @@ def _append(future: Log, records: bytes) -> None:
         return
     base = int(BatchView(records, 0).base_offset)
     if base < future.end_offset:
-        # The current log starts within a batch, which is copied whole; the start follows at the end.
+        # The current log starts inside a batch, which is copied whole; `_follow_start` sets the log start later.
         future.truncate_fully(base)
     future.append_as_follower(records)
 

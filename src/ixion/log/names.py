@@ -1,9 +1,9 @@
 """Names of partition folders and of the files in them, with Kafka's limits.
 
-A partition lives in `orders-0`. A folder that is about to go is renamed to `orders-0.<32 hex digits>-delete`, one that
-is being filled to replace another is `orders-0.<hex>-future`, one of no known topic is `orders-0.<hex>-stray`. A
-file system takes names of 255 characters; a topic name of up to 249 leaves room for `-99999` and is cut where a
-suffix would not fit. Files are named after the first offset they can hold, in 20 digits: `00000000000000000042.log`.
+Partition 0 of topic `orders` has the folder `orders-0`. A folder to be deleted is `orders-0.<32 hex digits>-delete`, a
+copy that will replace a log is `orders-0.<hex>-future`, a folder of no known topic is `orders-0.<hex>-stray`. File
+names have at most 255 characters: a topic name of 249 leaves room for `-99999`, and is cut if a longer suffix does not
+fit. Files are named after the first offset they can contain, in 20 digits: `00000000000000000042.log`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NUMBERED = re.compile(r"([0-9]{20})(\.[a-z.]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFolder:
-    """What a folder's name says. `mark` is empty for a folder in use. A marked topic name may have been cut."""
+    """A parsed folder name. `mark` is empty for a folder in use. In a marked folder the topic name may be cut."""
 
     topic: str
     partition: int
@@ -53,7 +53,7 @@ def folder_name(topic: str, partition: int) -> str:
 
 
 def marked_folder_name(topic: str, partition: int, mark: str) -> str:
-    """A new, unique name that marks the folder as to be deleted, future or stray."""
+    """A new, unique name for a folder that is to be deleted, future or stray."""
     suffix = f"-{partition}.{os.urandom(16).hex()}-{mark}"
     return topic[: MAX_FOLDER_LENGTH - len(suffix)] + suffix
 

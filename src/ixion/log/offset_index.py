@@ -1,7 +1,7 @@
-"""`.index`: from an offset to a place in the segment, one entry for about every index.interval.bytes of log.
+"""`.index`: maps offsets to positions in the segment, with about one entry per index.interval.bytes of log.
 
-An entry is 8 bytes, two big-endian numbers of 32 bits: the offset less the segment's base offset, and the byte at which
-the batches that end with this offset begin. In a segment with base offset 100
+An entry is 8 bytes, two big-endian numbers of 32 bits: the last offset of a batch minus the segment's base offset, and
+a position from which this offset is found. In a segment with base offset 100
 
     (19, 0)  (47, 4200)  (80, 8800)
 
@@ -46,12 +46,12 @@ class OffsetIndex:
 
     def append(self, offset: int, position: int) -> None:
         if self.file.count and offset <= self._last():
-            return  # a compacted or replayed stretch that added nothing
+            return  # no new offset since the last entry
         self.file.append(_pack(offset - self.base_offset, position))
         self.last_offset = offset
 
     def load(self) -> None:
-        """Reads the file, so that an entry can be added without touching the disk."""
+        """Reads the file, so that adding an entry needs no disk."""
         self.file.load()
         if self.last_offset < 0 and self.file.count:
             self._last()
@@ -64,7 +64,7 @@ class OffsetIndex:
         return self._believe(int(_unpack_from(self.file.view(), slot * ENTRY_SIZE)[1]))
 
     def floor_position(self, position: int) -> int:
-        """The last indexed position that is not beyond `position`."""
+        """The last indexed position up to `position`."""
         slot = self._slot(position, 1)
         if slot < 0:
             return 0
@@ -76,11 +76,11 @@ class OffsetIndex:
         self.last_offset = -1
 
     def check(self, log_size: int) -> None:
-        """Cheap tests of the last entry; deeper lies show when a lookup lands on something that is no batch."""
+        """Checks the last entry only, which is cheap. Other wrong entries show when a lookup finds no batch there."""
         if self.file.count:
             relative, position = _unpack_from(self.file.entry(self.file.count - 1))
             if relative < 0 or not 0 <= position < max(log_size, 1):
-                raise self.file.damaged(f"its last entry is ({relative}, {position})")
+                raise self.file.damaged(f"the last entry is ({relative}, {position})")
 
     def entries(self) -> list[tuple[int, int]]:
         view = self.file.view()
@@ -96,19 +96,19 @@ class OffsetIndex:
 
     def _believe(self, position: int) -> int:
         if position < 0:
-            raise self.file.damaged(f"it has position {position}")
+            raise self.file.damaged(f"an entry has position {position}")
         return position
 
     def _last(self) -> int:
         if self.last_offset < 0:
             relative = int(_unpack_from(self.file.entry(self.file.count - 1))[0])
             if relative < 0:
-                raise self.file.damaged(f"its last entry has the relative offset {relative}")
+                raise self.file.damaged(f"the last entry has the relative offset {relative}")
             self.last_offset = self.base_offset + relative
         return self.last_offset
 
     def _slot(self, wanted: int, column: int) -> i64:
-        """The last slot whose column is not above `wanted`; -1 if all are."""
+        """The last slot whose column is at most `wanted`; -1 if there is none."""
         low: i64 = 0
         high: i64 = self.file.count
         if not high:

@@ -1,9 +1,9 @@
-"""The offset map of compaction: for each key, the last offset at which it was written, in a fixed amount of memory.
+"""The offset map of compaction: the last offset of each key, in a fixed amount of memory.
 
-Keys are not kept, only 16 bytes of their hash, with the offset in 8 bytes: 24 bytes a key. The table is open: a key
-looks at the slot its hash names and goes on to the next until it finds itself or an empty one, so the table is called
-full at 90 %. With 128 MiB, Kafka's default, it holds five million keys. Two keys that share all 128 bits of the hash
-would be taken for one; among 2**40 keys that has a chance of one in 2**48.
+It stores 16 bytes of a key's hash and 8 bytes of offset: 24 bytes per key. The table uses open addressing: a search
+starts at the slot given by the hash and goes on until it finds the key or an empty slot, so the table counts as full at
+90 %. With 128 MiB, Kafka's default, it holds five million keys. Two keys with the same 128 bits of hash would count as
+one; among 2**40 keys that has a chance of one in 2**48.
 
     slot   0 | hash of "a" | 17        an offset is stored plus one, so that zero bytes mean an empty slot
            1 |             |  0
@@ -34,7 +34,7 @@ class OffsetMap:
         self.capacity: Final = min(max(int(self.slots * load), 1), self.slots - 1)
         self._table = bytearray(self.slots * ENTRY_SIZE)
         self.size = 0
-        self.latest = -1  # everything up to this offset is in the map
+        self.latest = -1  # the map covers the log up to this offset
 
     def clear(self) -> None:
         self._table = bytearray(self.slots * ENTRY_SIZE)
@@ -60,7 +60,7 @@ class OffsetMap:
         return int(_offset_at(self._table, self._find(blake2b(key, digest_size=16).digest()) + 16)[0]) - 1
 
     def _find(self, digest: bytes) -> int:
-        """The byte at which the key's slot begins, or the empty slot in which it belongs."""
+        """The byte index of the key's slot, or of the empty slot where it belongs."""
         table = self._table
         size: i64 = self.slots * ENTRY_SIZE
         at: i64 = (int(_slot_of(digest)[0]) % self.slots) * ENTRY_SIZE

@@ -28,7 +28,7 @@ def read_topic_id(files: Files, path: str) -> bytes | None:
     except ValueError as error:
         raise CorruptFileError(path, f"{text!r} is not a topic id") from error
     if key != "topic_id" or topic_id == ZERO_ID:
-        raise CorruptFileError(path, f"{lines[1]!r} holds no topic id")
+        raise CorruptFileError(path, f"{lines[1]!r} is not a topic id")
     return topic_id
 
 

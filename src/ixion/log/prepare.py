@@ -1,10 +1,10 @@
-"""What an append is given and what it gives back; the checks that need no log.
+"""The input and the result of an append, and the checks that need no log.
 
-A leader's batches come from a client, with offsets from 0, and get their offsets, their leader epoch and, on a topic
-with LogAppendTime, their timestamp here. Offset and epoch stand in the first 16 bytes of a batch, outside its CRC, so a
-batch usually goes to the file as two pieces, a new head and the rest as it came, and is never copied.
+On a leader, batches come from a client with offsets from 0. They get their offsets and the leader epoch here, and on a
+topic with LogAppendTime their timestamp. Offset and epoch are in the first 16 bytes of a batch, outside its CRC, so a
+batch is usually written as two pieces without a copy: a new head, and the rest as the client sent it.
 
-A follower's batches come from its leader, are taken as they are, and may end in the middle of one.
+On a follower, batches come from the leader and are appended unchanged; the last one may be incomplete.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _unpack_length = struct.Struct(">i").unpack_from
 
 
 class Origin(IntEnum):
-    """Who appends: a client, which is checked in every respect; a coordinator of this broker; a follower's fetch."""
+    """The source of an append: a client (all checks), a coordinator of this broker, or replication."""
 
     CLIENT = 0
     COORDINATOR = 1
     REPLICATION = 2
-    RAISED_MARKER = 3  # a coordinator that raised the epoch for the marker: transaction.version 2
-    WHOLE_CHANGE = 4  # a coordinator's change that counts as a whole or not at all: segment.bytes is its only limit
+    RAISED_MARKER = 3  # a coordinator whose marker has a raised epoch: transaction.version 2
+    WHOLE_CHANGE = 4  # an atomic change of a coordinator: only segment.bytes limits its size
 
 
 class AppendInfo:
-    """What became of an append. Offsets are inclusive; -1 where nothing was written or nothing applies."""
+    """The result of an append. Offsets are inclusive; -1 if nothing was written or the field does not apply."""
 
     __slots__ = (
         "append_time",
@@ -64,7 +64,7 @@ class AppendInfo:
         self.append_time = -1  # the broker's clock, on topics with LogAppendTime
         self.records = 0
         self.size = 0
-        self.duplicate = False  # it was in the log already; the offsets are those it has there
+        self.duplicate = False  # the batch is in the log already, at these offsets
         self.rolled = False  # a segment was sealed and should be flushed
         self.flush_due = False  # flush.messages is reached: call `flush` before acknowledging
 
@@ -92,7 +92,7 @@ def topic_rules(config: LogConfig) -> TopicRules:
 
 
 class Prepared:
-    """Batches as they will stand in the file: the views to read fields from, the pieces to write."""
+    """Batches ready to write: views to read their fields from, and the pieces to write."""
 
     __slots__ = ("first_offset", "last_offset", "parts", "size", "views")
 
@@ -107,7 +107,7 @@ class Prepared:
 def prepare_leader(
     records: Buffer, rules: TopicRules, origin: Origin, first_offset: int, leader_epoch: int, now_ms: int
 ) -> Prepared:
-    """Checks the batches and gives them their place. Nothing is written if one of them is refused."""
+    """Checks the batches and gives them their offsets. If one is refused, none is written."""
     if origin == Origin.CLIENT:
         views = [as_stored(validate_produce(records, rules, now_ms), records, rules)]
     else:
@@ -118,7 +118,7 @@ def prepare_leader(
 
 
 def place(views: list[BatchView], rules: TopicRules, first_offset: int, leader_epoch: int, now_ms: int) -> Prepared:
-    """Gives batches that were checked their offsets and the epoch."""
+    """Gives checked batches their offsets and the leader epoch."""
     prepared = Prepared()
     offset = first_offset
     for view in views:
@@ -138,7 +138,7 @@ def place(views: list[BatchView], rules: TopicRules, first_offset: int, leader_e
 
 
 def as_stored(checked: Validated, records: Buffer, rules: TopicRules) -> BatchView:
-    """The client's one batch; rebuilt if the topic has another codec or the batch states a wrong largest timestamp."""
+    """The client's batch; rebuilt if the topic has another codec or the batch has a wrong max timestamp."""
     if checked.in_place and (checked.max_timestamp_is_true or rules.timestamp_type == LOG_APPEND_TIME):
         return checked.batch
     if checked.in_place:
@@ -149,7 +149,7 @@ def as_stored(checked: Validated, records: Buffer, rules: TopicRules) -> BatchVi
         if len(made) > rules.max_batch_bytes:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"the batch has {len(made)} bytes as {rules.codec.name}, {rules.max_batch_bytes} are allowed",
+                f"the batch has {len(made)} bytes as {rules.codec.name}; {rules.max_batch_bytes} are allowed",
             )
     if not checked.max_timestamp_is_true and rules.timestamp_type == CREATE_TIME:
         patch_max_timestamp(made, 0, CREATE_TIME, checked.max_timestamp)
@@ -157,18 +157,18 @@ def as_stored(checked: Validated, records: Buffer, rules: TopicRules) -> BatchVi
 
 
 def _check_trusted(view: BatchView, rules: TopicRules, origin: Origin) -> None:
-    """A coordinator's own batches may be control batches; damage and size are still looked at."""
+    """Checks size and CRC of a coordinator's batch, which may be a control batch."""
     if view.size_in_bytes > rules.max_batch_bytes and origin != Origin.WHOLE_CHANGE:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"the batch has {view.size_in_bytes} bytes, {rules.max_batch_bytes} are allowed",
+            f"the batch has {view.size_in_bytes} bytes; {rules.max_batch_bytes} are allowed",
         )
     if not view.crc_is_valid():
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the CRC of a batch does not match its bytes")
 
 
 def prepare_follower(records: Buffer, expected: int) -> Prepared:
-    """Takes the complete batches as they are; each must be whole by its CRC and begin after the one before."""
+    """Takes the complete batches unchanged; each must have a valid CRC and begin after the one before."""
     prepared = Prepared()
     position: i64 = 0
     end: i64 = len(records)
@@ -176,14 +176,14 @@ def prepare_follower(records: Buffer, expected: int) -> Prepared:
     while end - position >= LOG_OVERHEAD + MIN_BATCH_LENGTH:
         length: i64 = _unpack_length(records, position + BATCH_LENGTH)[0]
         if length >= MIN_BATCH_LENGTH and position + LOG_OVERHEAD + length > end:
-            break  # the leader's answer was cut here; the rest comes with the next fetch
+            break  # the leader's response ends inside a batch; the next fetch gets it
         view = BatchView(records, position)
         if not view.crc_is_valid():
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the CRC of the batch at offset {view.base_offset} is wrong")
         base = int(view.base_offset)
         if base <= last or view.last_offset_delta < 0:
             raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"a batch begins at offset {base}, expected {last + 1} or later"
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"a batch begins at offset {base}; expected {last + 1} or later"
             )
         last = int(view.last_offset)
         prepared.views.append(view)

@@ -1,4 +1,4 @@
-"""What a partition remembers of one producer: its epoch, its last five batches, its open transaction."""
+"""The state of one producer in a partition: its epoch, its last five batches, its open transaction."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ NO_SEQUENCE: Final = -1
 NO_OFFSET: Final = -1
 MAX_SEQUENCE: Final = (1 << 31) - 1
 
-# A producer may have five requests in flight; the answers to any of them may be lost, so five batches are recognised.
+# A producer may have five requests in flight, and any response may be lost, so we recognise five batches.
 BATCHES_KEPT: Final = 5
 
 
 @mypyc_attr(acyclic=True)
 class BatchTrace:
-    """The mark that one appended batch leaves. Sequence numbers wrap from 2**31 - 1 to 0."""
+    """Sequences and offsets of one appended batch. Sequence numbers wrap from 2**31 - 1 to 0."""
 
     __slots__ = ("last_offset", "last_sequence", "offset_delta", "timestamp")
 
@@ -77,7 +77,7 @@ class ProducerEntry:
         self.last_timestamp = trace.timestamp
 
     def find(self, epoch: int, first_sequence: int, last_sequence: int) -> BatchTrace | None:
-        """The kept batch with exactly these sequence numbers: the one that is being sent again."""
+        """The kept batch with exactly these sequence numbers, of which the new one is a duplicate."""
         if epoch == self.epoch:
             for trace in self.batches:
                 if trace.last_sequence == last_sequence and trace.first_sequence == first_sequence:

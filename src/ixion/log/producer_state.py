@@ -1,22 +1,22 @@
-"""Producer state of a partition: what makes a producer idempotent and a transaction atomic.
+"""Producer state of a partition, for idempotent producers and transactions.
 
 Idempotence. A producer numbers its records; a batch must begin where its last one ended. A batch that is among the last
-five is a repetition and is answered with its first offset. After record 2**31 - 1 comes 0. A new epoch begins with
-sequence 0, an older one is refused. A producer that is unknown here (its records were deleted, or it was silent for
-producer.id.expiration.ms) may begin anywhere, but not after a batch that it has tried before and that was refused for
-the moment: if batch 1 began because batch 0 is to come again, batch 0 would find itself out of order for ever.
+five is a duplicate, and the response has its first offset. Sequence 2**31 - 1 is followed by 0. A new epoch begins with
+sequence 0; a batch with an older epoch is refused. An unknown producer (its records were deleted, or it was idle for
+producer.id.expiration.ms) may begin with any sequence, but with none above one that it has tried before: if batch 0 was
+refused with a retriable error and batch 1 were accepted, the retry of batch 0 would be out of order for ever.
 
 Transactions. The first transactional batch of a producer opens a transaction, a marker ends it. The first offset of the
-earliest open one is the first unstable offset: a reader at read_committed sees nothing from there on. A transaction
-that has ended still holds it until the high watermark has passed its marker.
+earliest open one is the first unstable offset: a reader at read_committed reads only below it. A transaction that has
+ended still counts until the high watermark has passed its marker.
 
     offset   0      10      20       30            40
              A-1    B-1     B-2      B aborts      A commits       first unstable offset: 0 until the high watermark
              |______________________________________|              is above 40, then none; the aborted list of B is
                     |________________|                             written with "last stable offset 0"
 
-An append checks its batches against a `Draft`, which touches nothing, writes the bytes, and then applies the draft; so
-a refused or failed append leaves no trace. Not thread-safe by itself: the log that owns it holds its lock.
+An append checks its batches against a `Draft`, a copy of the state, writes the bytes, and then applies the draft. So a
+refused or failed append changes nothing. Not thread-safe: the log that owns it holds its lock.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from ixion.log.producer_entry import (
 )
 from ixion.model.errors import ErrorCode, KafkaError
 
-# Any client can make up producer ids, and each is remembered until producer.id.expiration.ms is over. Beyond so many of
-# a partition the one that was silent longest is forgotten. (Kafka sets no bound.)
+# Any client can invent producer ids, and each is kept until producer.id.expiration.ms is over. Beyond this many in a
+# partition, the one that was idle longest is dropped. (Kafka sets no bound.)
 MOST_PRODUCERS: Final = 100_000
-CROWDED: Final = MOST_PRODUCERS // 2  # from here on their order is kept
-LOOKED_AT: Final = 1_000  # producers with open transactions, which are passed over
-MOST_OFFERED: Final = 1_000  # producers whose first sequence is remembered; a client can make up any number of ids
+CROWDED: Final = MOST_PRODUCERS // 2  # from here on `producers` is kept in the order of last use
+LOOKED_AT: Final = 1_000  # producers with open transactions to skip in search of one to drop
+MOST_OFFERED: Final = 1_000  # unknown producers whose lowest sequence is kept; a client can invent any number of ids
 
 
 class OpenTxn:
@@ -62,16 +62,16 @@ class EndedTxn:
 
 
 class Draft:
-    """The state of one producer as it will be once the batches checked here are in the log."""
+    """The state of one producer after the batches that are being appended."""
 
     __slots__ = ("checked", "entry", "in_sequence", "known_epoch", "known_sequence", "raised_marker", "started")
 
     def __init__(self, entry: ProducerEntry, checked: bool) -> None:
-        """`checked`: epochs and sequences must fit; a follower takes what the leader has accepted."""
+        """`checked`: check epochs and sequences. A follower does not: the leader has accepted the batches."""
         self.entry = entry
         self.checked = checked
-        self.in_sequence = checked  # a coordinator writes for a producer whose sequence it does not know
-        self.raised_marker = False  # the marker's epoch is above all that its transaction wrote with
+        self.in_sequence = checked  # False for a coordinator, which does not know the producer's sequence
+        self.raised_marker = False  # the marker's epoch is above the epoch of its transaction
         self.known_epoch = entry.epoch
         self.known_sequence = entry.last_sequence
         self.started: list[OpenTxn] = []
@@ -94,7 +94,8 @@ class Draft:
         if entry.txn_first_offset >= 0 and not transactional:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
-                f"producer {entry.producer_id} wrote at offset {first_offset} outside its transaction, which is open",
+                f"producer {entry.producer_id} wrote a non-transactional batch at offset {first_offset} while its "
+                "transaction is open",
             )
         entry.add(epoch, BatchTrace(last_sequence, last_offset, last_offset - first_offset, timestamp))
         if transactional and entry.txn_first_offset < 0:
@@ -104,10 +105,11 @@ class Draft:
     def add_marker(
         self, epoch: int, coordinator_epoch: int, commit: bool, offset: int, timestamp: int
     ) -> EndedTxn | None:
-        """A marker ends the open transaction; one that finds none only raises the epoch.
+        """A marker ends the open transaction; if none is open, it only raises the epoch.
 
-        Where every transaction has an epoch of its own (transaction.version 2), a marker with the epoch of the open
-        one belongs to the transaction before: it comes late, or a second time. If nothing is open it does no harm.
+        With transaction.version 2 every transaction has its own epoch. There a marker with the epoch of the open
+        transaction is a late or repeated marker of the transaction before, and is refused. If none is open, it is
+        harmless.
         """
         entry = self.entry
         if self.checked:
@@ -115,14 +117,14 @@ class Draft:
             if self.raised_marker and epoch == entry.epoch and entry.txn_first_offset >= 0:
                 raise KafkaError(
                     ErrorCode.INVALID_PRODUCER_EPOCH,
-                    f"marker for producer {entry.producer_id} at offset {offset} has epoch {epoch}, with which the "
-                    f"transaction since offset {entry.txn_first_offset} is being written",
+                    f"marker for producer {entry.producer_id} at offset {offset} has epoch {epoch}, which is the epoch "
+                    f"of the transaction open since offset {entry.txn_first_offset}",
                 )
             if coordinator_epoch < entry.coordinator_epoch:
                 raise KafkaError(
                     ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                     f"marker for producer {entry.producer_id} at offset {offset} is from coordinator epoch "
-                    f"{coordinator_epoch}, the current one is {entry.coordinator_epoch}",
+                    f"{coordinator_epoch}; the current one is {entry.coordinator_epoch}",
                 )
         ended = None
         if entry.txn_first_offset >= 0:
@@ -137,7 +139,7 @@ class Draft:
         if epoch < self.entry.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {self.entry.producer_id} wrote at offset {offset} with epoch {epoch}, "
+                f"producer {self.entry.producer_id} wrote at offset {offset} with epoch {epoch}; "
                 f"the current one is {self.entry.epoch}",
             )
 
@@ -161,7 +163,7 @@ class Draft:
         if self.known_epoch != NO_EPOCH and not follows:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {entry.producer_id} wrote sequence {first_sequence} at offset {offset}, "
+                f"producer {entry.producer_id} wrote sequence {first_sequence} at offset {offset}; "
                 f"its last one was {last}",
             )
 
@@ -171,8 +173,8 @@ class ProducerState:
 
     def __init__(self) -> None:
         self.producers: dict[int, ProducerEntry] = {}
-        self.end_offset = 0  # everything below it is in the state
-        self._open: dict[int, OpenTxn] = {}  # by first offset, rising
+        self.end_offset = 0  # the state covers the log below it
+        self._open: dict[int, OpenTxn] = {}  # by first offset, ascending
         self._ended: dict[int, OpenTxn] = {}  # ended, but the marker is not below the high watermark yet
         self._offered: dict[int, tuple[int, int]] = {}  # by producer id: epoch, lowest sequence; see lowest_offered
 
@@ -183,9 +185,9 @@ class ProducerState:
         return None if entry is None else entry.find(epoch, first_sequence, last_sequence)
 
     def lowest_offered(self, producer_id: int, epoch: int, sequence: int) -> int:
-        """The lowest sequence with which a producer that is unknown here has tried to begin its epoch, now included.
+        """The lowest sequence with which an unknown producer has tried to begin its epoch, including this attempt.
 
-        Forgotten when something of it is in the log.
+        Dropped once a batch of the producer is in the log.
         """
         known = self._offered.get(producer_id)
         if known is not None and epoch <= known[0]:
@@ -212,9 +214,9 @@ class ProducerState:
             self._open[txn.first_offset] = txn
 
     def _make_room(self, producer_id: int) -> None:
-        """Put a producer behind all others, and forget the one that has been silent longest if there are too many.
+        """Mark a producer as the last one used; if there are too many, drop the one that was idle longest.
 
-        A forgotten producer that comes again is let in as one that has expired would be: any sequence may be its first.
+        A dropped producer may come back like an expired one: its first batch may have any sequence.
         """
         self.producers.pop(producer_id, None)
         if len(self.producers) < MOST_PRODUCERS:
@@ -227,7 +229,7 @@ class ProducerState:
                 return
 
     def end_txn(self, ended: EndedTxn) -> None:
-        """Moves a transaction from open to ended, and notes the last stable offset that this leaves."""
+        """Moves a transaction from open to ended, and sets its last stable offset."""
         txn = self._open.pop(ended.first_offset, None)
         if txn is None:
             txn = OpenTxn(ended.producer_id, ended.first_offset)
@@ -239,7 +241,7 @@ class ProducerState:
         self._ended[ended.first_offset] = txn
 
     def first_unstable_offset(self) -> int:
-        """-1 if every transaction is decided and its marker replicated."""
+        """The first offset of the earliest transaction that is open or whose marker is not replicated; -1 if none."""
         first = NO_OFFSET
         for offset in self._open:
             first = offset
@@ -256,20 +258,20 @@ class ProducerState:
         return NO_OFFSET
 
     def on_high_watermark(self, high_watermark: int) -> None:
-        """Ended transactions whose marker is now below the high watermark are stable."""
+        """Drops ended transactions whose marker is below the high watermark: they are stable."""
         if self._ended:
             for first_offset in [key for key, txn in self._ended.items() if txn.last_offset < high_watermark]:
                 del self._ended[first_offset]
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forgets producers silent for `expiration_ms`, unless a transaction is open. Says how many."""
+        """Drops producers idle for `expiration_ms` without an open transaction; returns how many."""
         silent = [entry for entry in self.producers.values() if is_expired(entry, now_ms, expiration_ms)]
         for entry in silent:
             del self.producers[entry.producer_id]
         return len(silent)
 
     def load(self, entries: list[ProducerEntry], end_offset: int) -> None:
-        """Takes the place of all that was known."""
+        """Replaces the whole state."""
         self.clear(end_offset)
         for entry in sorted(entries, key=lambda entry: entry.txn_first_offset):
             self.producers[entry.producer_id] = entry

@@ -1,19 +1,17 @@
-"""Reads from a log: which bytes answer a fetch, and the two ways to hand them over.
+"""Reads from a log: which bytes a fetch gets, as bytes or as a slice of the file.
 
-A read returns whole batches from one segment. It begins with the batch that holds the offset asked for, even if that
-lies in its middle (the client skips the records before it), and ends with the last batch that fits `max_bytes`; with
-`min_one` the first batch comes whole however large it is, so that a reader can always go on. How far it may look
-depends on the reader: a follower to the log end, a consumer to the high watermark, or to the last stable offset at
-read_committed.
+A read returns whole batches from one segment. It begins with the batch that contains the requested offset; the client
+skips earlier records of that batch. It ends with the last batch that fits `max_bytes`. With `min_one` the first batch
+is returned whole however large it is, so that a reader always makes progress. A follower reads up to the log end, a
+consumer up to the high watermark, or up to the last stable offset at read_committed.
 
-Batches that an earlier process has written are checked when they are first read. One read checks a few of them and
-returns no more than these, however much was asked for.
+Batches that an earlier process has written are checked when they are first read. One read checks and returns at most
+`UNVERIFIED` bytes of them, and its first batch.
 
-`read` returns the bytes. `read_slice` leaves them in the file, if they are many, for the connection to read as fast as
-its client takes them. So a client that wants 50 MB holds a piece of them in memory at a time, and other clients wait
-for a piece at most. Bytes that were just read are still in the processor's cache when they are sent: six fetches of
-1 MB in one answer cost half the processor time that way. Most of the rest was the memory for 6 MB, allocated and freed
-each time.
+`read` returns the bytes. `read_slice` leaves many bytes in the file, and the connection reads them piece by piece as
+its client takes them. So a fetch of 50 MB has one piece in memory at a time, and other clients wait for one piece at
+most. A piece that was just read is still in the processor's cache when it is sent, and no large buffer is allocated:
+six fetches of 1 MB in one response cost half the processor time.
 """
 
 from __future__ import annotations
@@ -28,12 +26,12 @@ from ixion.log.segment import Place, Segment
 from ixion.log.txn_index import AbortedTxn
 from ixion.model.errors import ErrorCode, KafkaError
 
-AT_ONCE: Final = 64 << 10  # bytes; fewer are not worth a second look
-# Bytes of an earlier process that one read checks and gives, with its first batch: 2 ms of the event loop.
+AT_ONCE: Final = 64 << 10  # bytes; up to this many are read at once
+# Bytes written by an earlier process that one read checks and returns, besides its first batch: 2 ms of the event loop.
 UNVERIFIED: Final = 512 << 10
 ALL_AT_ONCE: Final = 2**62
-# Bytes of a small read, which come with the search for its first batch: a second and a third look into the file would
-# cost a fetch of 4 KB a tenth of its time.
+# Bytes of a small read, read together with the header of its first batch: separate reads would cost a fetch of 4 KB a
+# tenth of its time.
 SMALL: Final = 16 << 10
 
 
@@ -44,9 +42,9 @@ class Isolation(IntEnum):
 
 
 class FetchSlice:
-    """The answer to a read, whose bytes may still be in the file.
+    """The result of a read; its bytes may still be in the file.
 
-    `segment_base` and `position` say where they begin; -1 if there are none.
+    They begin at `position` in segment `segment_base`; both are -1 if there are none.
     """
 
     __slots__ = ("aborted", "position", "records", "segment_base")
@@ -63,7 +61,7 @@ class FetchSlice:
 
 
 class FetchData:
-    """The answer to a read with all its bytes."""
+    """The result of a read, with its bytes."""
 
     __slots__ = ("aborted", "records")
 
@@ -73,7 +71,7 @@ class FetchData:
 
 
 class Plan:
-    """What to read: `size` bytes of a segment from its `first` batch on, whose batches end before `next_offset`."""
+    """A planned read: `size` bytes of a segment from the `first` batch on, up to the batch at `next_offset`."""
 
     __slots__ = ("first", "next_offset", "segment", "size")
 
@@ -94,7 +92,7 @@ def read(
 def read_held(
     log: Log, offset: int, max_bytes: int, isolation: Isolation = Isolation.LOG_END, min_one: bool = True
 ) -> FetchData:
-    """The same for a caller that holds the lock of the log."""
+    """As `read`, for a caller that holds the log's lock."""
     piece = _read(log, offset, max_bytes, isolation, min_one, ALL_AT_ONCE)
     return FetchData(cast(bytes, piece.records), piece.aborted)
 
@@ -107,7 +105,7 @@ def read_slice(
     min_one: bool = True,
     at_once: int = AT_ONCE,
 ) -> FetchSlice:
-    """Up to `at_once` bytes are read at once."""
+    """As `read`, but more than `at_once` bytes stay in the file."""
     with log.lock:
         return _read(log, offset, max_bytes, isolation, min_one, at_once)
 
@@ -179,7 +177,7 @@ def _plan(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: 
                 stop = segment.size if beyond is None else beyond.position
                 next_offset = limit
             if stop <= first.position:
-                return None  # the limit lies inside this very batch
+                return None  # the limit lies inside the first batch
             if stop - first.position > max_bytes:
                 if first.size > max_bytes and not min_one:
                     return None
@@ -196,7 +194,7 @@ def _plan(log: Log, offset: int, max_bytes: int, isolation: Isolation, min_one: 
                     segment.verify(known, stop - known)
             segment.hint(next_offset, stop)
             return Plan(segment, first, stop - first.position, next_offset)
-        # Compaction may have emptied the end of this segment.
+        # Compaction may have removed the end of this segment: go on with the next one.
         slot += 1
     return None
 

@@ -1,9 +1,9 @@
-"""Recovery of one segment after an unclean stop: read every batch, believe nothing, rebuild all that is derived.
+"""Recovers one segment after an unclean stop: checks every batch, and rebuilds indexes, epochs and producer state.
 
-From the first byte on: a whole batch, its CRC right, its offsets rising and within reach of the base? Then its place
-goes into the indexes, its epoch into the epoch cache, its producer into the producer state. Offsets that are missing
-between batches are no damage: compaction leaves such holes, and a topic's cleanup policy may have changed since. At the
-first batch that is not sound the log ends; what comes after it is set aside (see `aside`).
+A batch is valid if it is complete, its CRC matches, and its offsets are above those before and within reach of the base
+offset. Its position goes into the indexes, its epoch into the epoch cache, its producer into the producer state. Gaps
+between batches are no damage: compaction leaves them, and the topic's cleanup policy may have changed since. The log
+ends before the first invalid batch; the rest is set aside (see `aside`).
 
 The file is read in pieces of 1 MiB, and the checksum takes most of the time.
 """
@@ -31,11 +31,11 @@ from ixion.records.layout import BATCH_LENGTH, LOG_OVERHEAD, MIN_BATCH_LENGTH
 logger = logging.getLogger(__name__)
 
 PIECE: Final = 1 << 20
-CUT_SHORT: Final = "the last batch is cut short"
+CUT_SHORT: Final = "the last batch is incomplete"
 
 
 class Damage:
-    """Where the sound part of a segment ends, and what is wrong there."""
+    """The position of the first invalid batch of a segment, and what is wrong with it."""
 
     __slots__ = ("position", "reason")
 
@@ -45,18 +45,18 @@ class Damage:
 
 
 def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCache, interval: int) -> Damage | None:
-    """Reads the segment and rebuilds all that is derived from it; returns the damage that it finds, if any.
+    """Reads the segment and rebuilds the derived state; returns the first damage, if any.
 
-    The indexes are in memory only. The caller cuts the damage off before it writes them: as long as the damage is
-    there, the next start must find the old indexes, by which it knows that there is something to recover.
+    The new indexes are in memory only. The caller cuts off the damage before it writes them: until then a next start
+    must find the old indexes, which show that the segment needs recovery.
     """
     segment.forget()
     handle = segment.handle
-    good: i64 = 0  # bytes known to be sound
+    good: i64 = 0  # bytes known to be valid
     size: i64 = segment.size
     last_offset = segment.base_offset - 1
     piece = b""
-    start: i64 = 0  # of the piece, in the file
+    start: i64 = 0  # position of the piece in the file
     reason = ""
     breather = Breather()
     while good < size:
@@ -90,7 +90,7 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: EpochCac
 
 
 def cut_damage(segment: Segment, damage: Damage, aside: Aside) -> None:
-    """Ends the segment before its damage. What is cut off is set aside first."""
+    """Cuts the segment off at its damage, after setting the rest aside."""
     path = segment.path(LOG)
     logger.warning("%s is damaged from byte %d on: %s", path, damage.position, damage.reason)
     aside.keep_end(segment.handle, path, damage.position, segment.size, damage.reason == CUT_SHORT)
@@ -107,14 +107,14 @@ def _take(
     position: i64,
     last_offset: int,
 ) -> str:
-    """Adds one batch to all that is derived from it; returns what is wrong with the batch, "" if nothing is."""
+    """Adds one batch to the derived state; returns what is wrong with the batch, "" if it is valid."""
     try:
         view = BatchView(piece, inside)
         if not view.crc_is_valid():
             return "its checksum does not match"
         base = int(view.base_offset)
         if base <= last_offset or view.last_offset_delta < 0 or not segment.can_hold(int(view.last_offset)):
-            return f"it holds offsets {base} to {view.last_offset} after offset {last_offset}"
+            return f"it has offsets {base} to {view.last_offset} after offset {last_offset}"
         ended = replay_batch(producers, view)
     except KafkaError as error:
         return str(error)

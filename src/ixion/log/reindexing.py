@@ -1,15 +1,15 @@
 """Rebuilds the indexes of a segment from its batches while the log is in use.
 
-An append or a read that meets a damaged index fails with KAFKA_STORAGE_ERROR, which clients retry, and notes the
-segment (`Log.note_damage`). It cannot do more: reading a segment of 1 GB takes seconds, which the event loop does not
-have. The disk guard's thread calls `Log.mend` every two seconds, which comes here.
+An append or a read that finds a damaged index fails with KAFKA_STORAGE_ERROR, which clients retry, and marks the
+segment (`Log.note_damage`). It does not rebuild the index itself: reading a segment of 1 GB would block the event loop
+for seconds. The disk guard's thread calls `Log.mend` every two seconds, which calls `rebuild_damaged`.
 
-1. Under the log's lock: the file and its size.
-2. Without it: the batches are read, and new indexes are written beside the old ones and synced, because no flush will
-   sync those of a sealed segment.
-3. Under the lock: batches that were appended meanwhile are added, and the new indexes take the place of the old ones.
+1. Under the log's lock: get the file and its size.
+2. Without it: read the batches, write new indexes to temporary files and sync them, because no flush will sync the
+   indexes of a sealed segment.
+3. Under the lock: add batches that were appended meanwhile, and replace the old indexes.
 
-The transaction index stays unless it is the one that is damaged. It comes from the producer state, as at recovery.
+The transaction index is rebuilt only if it is damaged itself, from the producer state as in recovery.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TO_THE_END: Final = (1 << 63) - 1
 
 
 def rebuild_damaged(log: Log) -> None:
-    """Rebuilds all indexes that are known to be damaged. The caller does not hold the log's lock."""
+    """Rebuilds all indexes marked as damaged. The caller does not hold the log's lock."""
     if log.damaged_indexes:
         _look_further(log)
     for damage in list(log.damaged_indexes.values()):
@@ -45,7 +45,7 @@ def rebuild_damaged(log: Log) -> None:
 
 
 def _look_further(log: Log) -> None:
-    """Where one index is damaged, others may be. They are rebuilt before a request meets them."""
+    """If one index is damaged, others may be: finds them before a request does."""
     for segment in list(log.segments):
         with log.lock:
             if log.closed:
@@ -57,7 +57,7 @@ def _look_further(log: Log) -> None:
 
 
 def _rebuild(log: Log, base_offset: int, txn_index_too: bool) -> bool:
-    """False if the log changed meanwhile; the next call tries again."""
+    """False if the log changed meanwhile; the next call retries."""
     with log.lock:
         segment = _find(log, base_offset)
         if log.closed or segment is None:
@@ -107,7 +107,7 @@ def _find(log: Log, base_offset: int) -> Segment | None:
 
 
 class History:
-    """The producers as they were before a segment, and the files from there to its end.
+    """A producer snapshot from before a segment, and the files from there to the segment's end.
 
     Made under the log's lock, used without it.
     """

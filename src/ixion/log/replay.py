@@ -1,4 +1,4 @@
-"""Brings the producer state up to an offset: the latest snapshot below it, then the batches since."""
+"""Rebuilds the producer state at an offset: the latest snapshot below it, then the batches since."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def add_to_draft(draft: Draft, view: BatchView, offset: int) -> EndedTxn | None:
-    """Adds a batch that begins at `offset`; the transaction that it ends, if it does."""
+    """Adds a batch that begins at `offset`; returns the transaction that it ends, if any."""
     if view.is_control:
         if view.count == 0:
-            return None  # compaction has taken the marker out
+            return None  # compaction has removed the marker
         kind = control_type(view)
         if kind not in (ControlType.COMMIT, ControlType.ABORT):
             return None
@@ -45,7 +45,7 @@ def add_to_draft(draft: Draft, view: BatchView, offset: int) -> EndedTxn | None:
 
 
 def replay_batch(state: ProducerState, view: BatchView) -> EndedTxn | None:
-    """Adds a batch that is in the log already. The transaction it ends is ended in the state too."""
+    """Adds a batch that is in the log already; ends its transaction in the state if it is a marker."""
     ended = None
     if view.producer_id >= 0:
         draft = state.draft(view.producer_id, False)
@@ -58,7 +58,7 @@ def replay_batch(state: ProducerState, view: BatchView) -> EndedTxn | None:
 
 
 def replay(state: ProducerState, handle: Handle, start: int, size: int, end: int) -> list[EndedTxn]:
-    """Adds the batches from byte `start` on that begin before offset `end`; gives the transactions that they end."""
+    """Adds the batches from byte `start` on that begin before offset `end`; returns the transactions that they end."""
     found: list[EndedTxn] = []
     breather = Breather()
     scan = Scan(handle, start, size)
@@ -73,7 +73,7 @@ def replay(state: ProducerState, handle: Handle, start: int, size: int, end: int
 
 
 def _position(log: Log, segment: Segment, offset: int) -> int:
-    """Where to begin to look for `offset`; the end of the file if all of the segment comes before it."""
+    """The position at which to start the search for `offset`; the end of the file if the segment ends before it."""
     try:
         place = segment.locate(max(offset, segment.base_offset))
     except DamagedIndexError as damage:
@@ -83,7 +83,7 @@ def _position(log: Log, segment: Segment, offset: int) -> int:
 
 
 def rebuild_producers(log: Log, log_start: int, end: int) -> None:
-    """Sets the state of `log` to what it was when the log ended at `end`."""
+    """Sets the producer state of `log` to that at offset `end`."""
     state = log.producers
     expiration_ms = log.config.producer_id_expiration_ms
     now_ms = log.clock_ms()

@@ -1,14 +1,13 @@
-"""Retention: which segments a log may lose, and their two-step deletion.
+"""Retention: which segments to delete, and how, in two steps.
 
-A segment goes when all of it is older than retention.ms (by its largest timestamp, or by its file's age if no record
-has one), when the log without it is still at least retention.bytes long, or when all of it lies below the log start.
-Segments go from the oldest on, never beyond the high watermark. The first two rules hold for cleanup.policy=delete.
+A segment is deleted if all of it is older than retention.ms (by its largest timestamp, or by its file's age if no
+record has one), if the log without it has at least retention.bytes, or if all of it lies below the log start. The first
+two rules need cleanup.policy=delete. The oldest segments go first, none beyond the high watermark.
 
-Step one, under the log's lock: the segment leaves the log and its files get the suffix `.deleted`. Step two, after
-file.delete.delay.ms, when no reader uses them any more: the files are deleted. The next start deletes those that a
-crash left.
+Step one, under the log's lock: the segment leaves the log, and its files get the suffix `.deleted`. Step two, after
+file.delete.delay.ms: the files are deleted. The next start deletes such files that a crash left.
 
-What recovery has set aside goes after a month, or while the disk is full; see `aside`.
+Files that recovery has set aside are deleted after a month, or while the disk is full; see `aside`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ixion.log.swapping import settle
 
 def retain(log: Log, now_ms: int) -> int:
     """Step one; returns how many segments left the log."""
-    # A compaction of this log is under way: it will be looked at again next time.
+    # This log is being compacted: skip it until the next round.
     if not log.replacing.acquire(False):
         return 0
     try:
@@ -55,7 +54,7 @@ def _retain(log: Log, now_ms: int) -> int:
                 return 0
             doomed = [log.segments.at(slot) for slot in range(count)]
             if count == len(log.segments):
-                # The whole log goes: it must still have an active segment to go on with.
+                # All segments go, and the log needs an active segment.
                 roll_at(log, log.end_offset, now_ms)
             for segment in doomed:
                 take_out(log, segment, now_ms)
@@ -71,10 +70,10 @@ def _is_out_of_use(log: Log) -> bool:
 
 
 def take_out(log: Log, segment: Segment, now_ms: int) -> None:
-    """Takes the first segment out of the log. The caller holds the log's lock.
+    """Removes the first segment from the log. The caller holds the log's lock.
 
-    If its log file cannot be renamed, the segment stays, and the next call tries again. If a file beside that one
-    cannot, the segment has gone: a start would delete it.
+    If its log file cannot be renamed, the segment stays, and the next call retries. If only an index cannot be renamed,
+    the segment is removed, because a start would delete it.
     """
     try:
         segment.rename(DELETED)
@@ -89,7 +88,7 @@ def take_out(log: Log, segment: Segment, now_ms: int) -> None:
 
 
 def delete_doomed(log: Log, now_ms: int) -> int:
-    """Step two; returns how many segments' files were deleted. Blocks; call it from a worker thread."""
+    """Step two; returns how many segments were deleted. Blocks; call it on a worker thread."""
     with log.lock:
         due = [entry for entry in log.doomed if entry[0] <= now_ms]
         log.doomed = [entry for entry in log.doomed if entry[0] > now_ms]
@@ -108,7 +107,7 @@ def delete_doomed(log: Log, now_ms: int) -> int:
 
 
 def _deletable(log: Log, slot: int) -> bool:
-    """Whether consumers could see everything in the segment; an empty active segment is none to delete.
+    """Whether consumers can read everything in the segment. An empty active segment is not deleted.
 
     Records that are not due yet (`replica.delivery_delay`) stay, whatever retention.bytes says.
     """

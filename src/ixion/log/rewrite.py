@@ -1,4 +1,4 @@
-"""A batch rewritten with some of its records, at the same offsets."""
+"""Rewrites a batch with some of its records, at the same offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _I64: Final = Struct(">q")
 
 
 def rewrite_batch(batch: BatchView, kept: bytearray, delete_horizon: int) -> bytes:
-    """The batch with those records for which `kept` has a 1. First and last offset stay as they were, even without any.
+    """The batch with the records for which `kept` has a 1. Its first and last offset stay, even if it is empty.
 
     `delete_horizon` in milliseconds, -1 for none.
     """

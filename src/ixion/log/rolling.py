@@ -1,4 +1,4 @@
-"""Seals the active segment of a log and begins another. The caller holds the log's lock."""
+"""Seals the active segment of a log and starts a new one. The caller holds the log's lock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def roll_at(log: Log, base_offset: int, now_ms: int) -> None:
-    """The new segment begins at `base_offset`. An active segment without records is replaced."""
+    """Starts a new segment at `base_offset`. An empty active segment is replaced."""
     active = log.segments.active
     if active.size == 0:
         if active.base_offset != base_offset:
@@ -31,17 +31,17 @@ def start_segment(log: Log, base_offset: int, now_ms: int) -> None:
     try:
         segment.create()
     except OSError:
-        # Appends may go on in the old segment; a file with a name below their offsets would hide them at the start.
+        # Delete the new file: appends go on in the old segment, and at a start the file would hide their offsets.
         try:
             segment.delete()
         except OSError as error:
-            log.break_off(f"segment {base_offset} can be neither made nor deleted", error)
+            log.break_off(f"segment {base_offset} can be neither created nor deleted", error)
         raise
     log.segments.add(segment)
     log.new_names = True
     jitter = log.config.segment_jitter_ms
     log.jitter_ms = 0
     if jitter:
-        from random import randrange  # most logs have none
+        from random import randrange  # imported here: most logs have no jitter
 
         log.jitter_ms = randrange(min(jitter, log.config.segment_ms))

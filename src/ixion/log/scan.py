@@ -1,8 +1,8 @@
-"""Steps from batch to batch through a segment file by their headers, reading no more than it must.
+"""Steps from batch to batch through a segment file, reading only the headers.
 
-A step reads the 61 bytes of a header (the CRC is not looked at). Reads are made in chunks of 4 KiB, the usual distance
-of two index entries, so a search that starts at an index entry costs one read with small batches, and with large ones a
-read per batch that is skipped.
+A step reads the 61 bytes of a header and does not check the CRC. Reads are made in chunks of 4 KiB, the usual distance
+between two index entries. So a search from an index entry costs one read if batches are small, and one read per skipped
+batch if they are large.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_LENGTH: Final = (1 << 31) - 1 - LOG_OVERHEAD
 
 
 class Scan:
-    """A position among the batches of a file, which stays open as long as this; `step` moves it over one batch."""
+    """A position among the batches of a file, which it keeps open; `step` moves it by one batch."""
 
     __slots__ = (
         "_end",
@@ -46,20 +46,20 @@ class Scan:
     )
 
     def __init__(self, handle: Handle, position: int, end: int, ahead: int = 0) -> None:
-        """Reads so many bytes `ahead` of what a search needs, for a caller that wants them."""
+        """`ahead`: read this many bytes beyond a header, for a caller that needs them."""
         self._handle: Final = handle
         self._end: i64 = end
         self._size: i64 = CHUNK + ahead
         self.chunk = b""
         self.chunk_start: i64 = 0
-        self.position: i64 = position  # of the batch stepped on
+        self.position: i64 = position  # of the current batch
         self.size: i64 = 0
         self.base_offset: i64 = -1
         self.last_offset: i64 = -1
         self.max_timestamp: i64 = -1
 
     def step(self) -> bool:
-        """Moves to the next batch. False at the end, or where no whole, plausible batch of format 2 begins."""
+        """Moves to the next batch. False at the end, or if no complete, plausible batch of magic 2 follows."""
         at: i64 = self.position + self.size
         if at + MIN_BATCH_LENGTH + LOG_OVERHEAD > self._end:
             return False
@@ -87,15 +87,15 @@ class Scan:
         return True
 
     def peek(self) -> bool:
-        """Whether a batch begins at the position; steps nowhere. For a scan that has not stepped yet."""
+        """Whether a batch begins at the position; does not move. Only before the first step."""
         found = self.step()
         self.size = 0
         return found
 
     def head(self) -> BatchView:
-        """The header of the batch stepped on; its records are not there."""
+        """The header of the current batch, without its records."""
         return BatchView(self.chunk, int(self.position - self.chunk_start))
 
     def whole(self) -> BatchView:
-        """The batch stepped on, read with its records."""
+        """The current batch with its records."""
         return BatchView(self._handle.read(int(self.size), int(self.position)), 0)

@@ -1,11 +1,11 @@
-"""A segment: a stretch of the log in one file, with its three indexes.
+"""A segment: a part of the log in one file, with its three indexes.
 
-Opening one costs nothing but its object: files are opened when first read or written, indexes looked at when first
-needed. The last segment of a log is the active one and grows; the others are sealed and never change, until retention
-or compaction replaces them.
+Making the object opens no file: files are opened when first read or written, indexes are read when first needed. The
+last segment of a log is the active one and grows. The others are sealed: they do not change until retention deletes or
+compaction replaces them.
 
-Positions are bytes in the `.log` file, `end_position`s are exclusive. Not thread-safe by itself: the log that owns it
-holds its lock.
+Positions are bytes in the `.log` file, `end_position`s are exclusive. Not thread-safe: the log that owns it holds its
+lock.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ixion.records.batch import BatchView
 from ixion.records.layout import HEADER_SIZE
 
 INDEXES: Final = (INDEX, TIME_INDEX, TXN_INDEX)
-# Positions kept for sequential readers, which come back where they stopped and need no search.
+# Positions cached for sequential readers, which continue where they stopped.
 _HINTS: Final = 64
 
 
 class Place:
-    """Where a batch lies, and what was read of the file to find it."""
+    """The position of a batch, and the bytes that were read to find it."""
 
     __slots__ = ("base_offset", "chunk", "chunk_start", "last_offset", "position", "size")
 
@@ -46,7 +46,7 @@ class Place:
         self.chunk_start: Final[int] = scan.chunk_start
 
     def read(self, size: int) -> bytes | None:
-        """So many bytes from here on; None if they are not among those that were read."""
+        """`size` bytes from here on; None if they were not read yet."""
         start = self.position - self.chunk_start
         return self.chunk[start : start + size] if start + size <= len(self.chunk) else None
 
@@ -77,7 +77,7 @@ class Segment:
     def __init__(
         self, files: Files, folder: str, base_offset: int, sizes: dict[str, int], created_ms: int, suffix: str = ""
     ) -> None:
-        """`sizes` has the length of each file that is there, by suffix."""
+        """`sizes`: the size of each existing file, by suffix."""
         self.files: Final = files
         self.folder = folder
         self.base_offset: Final = base_offset
@@ -92,9 +92,9 @@ class Segment:
         self._max_timestamp = -2  # -2: not known yet; -1: none
         self._offset_of_max = base_offset
         self.trusted = not sizes  # every byte was written or checked by this process
-        self._verified_start = 0  # of a segment that is not trusted, these bytes have been checked
+        self._verified_start = 0  # the checked bytes of a segment that is not trusted begin here
         self._verified_end = 0
-        self.used = False  # since the log last looked for idle files
+        self.used = False  # since the last `Log.release_idle`
         self._handle: Handle | None = None
         self._hints: dict[int, int] = {}
 
@@ -103,7 +103,7 @@ class Segment:
 
     @property
     def handle(self) -> Handle:
-        """The open file. Code that uses it after the log's lock is released keeps this handle, not the descriptor."""
+        """The open file. To use it without the log's lock, keep this handle, not the descriptor."""
         self.used = True
         handle = self._handle
         if handle is None:
@@ -129,19 +129,19 @@ class Segment:
         return self._offset_of_max
 
     def create(self) -> None:
-        """Makes the files, empty."""
+        """Creates the files, empty."""
         self._handle = Handle(self.files, self.files.open(self.path(LOG)))
         self.index.file.write()
         self.time_index.file.write()
 
     def can_hold(self, offset: int) -> bool:
-        """Offsets are kept relative to the base, in 31 bits."""
+        """Whether the index can store the offset: relative to the base, in 31 bits."""
         return 0 <= offset - self.base_offset <= MAX_RELATIVE
 
     def get_ready(self, to_abort: bool) -> None:
-        """Opens and reads all that an append needs. After this only the write of its bytes can fail.
+        """Opens and reads all that an append needs, so that the append itself only writes its bytes.
 
-        `to_abort`: the append ends a transaction that was aborted, so the transaction index is needed as well.
+        `to_abort`: the append aborts a transaction and needs the transaction index too.
         """
         if self._handle is None:
             self._handle = Handle(self.files, self.files.open_existing(self.path(LOG)))
@@ -158,7 +158,7 @@ class Segment:
         return position
 
     def cut_back(self) -> bool:
-        """After a failed write: cuts off the bytes that it left. False if that fails too: the tail is unknown."""
+        """Cuts off the bytes of a failed write. False if that fails too: then the end of the file is unknown."""
         try:
             self.handle.truncate(self.size)
         except OSError:
@@ -166,7 +166,7 @@ class Segment:
         return True
 
     def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, interval: int) -> None:
-        """A batch is in the file: counts it, and adds index entries if `interval` bytes lie since the last ones."""
+        """Adds a written batch: its size and timestamp, and index entries if `interval` bytes follow the last ones."""
         if position == 0:
             self.first_timestamp = max_timestamp
         if max_timestamp > self.max_timestamp:
@@ -179,9 +179,9 @@ class Segment:
         self.bytes_since_index += size
 
     def locate(self, offset: int, ahead: int = 0) -> Place | None:
-        """The first batch that ends at or after `offset`; None if there is none. Some bytes `ahead` are read along.
+        """The first batch that ends at or after `offset`; None if there is none. Reads `ahead` bytes beyond its header.
 
-        DamagedIndexError if the index leads to something that is no batch, or beyond the offset.
+        DamagedIndexError if the index points to a position where no batch begins, or beyond the offset.
         """
         position = self._hints.get(offset, -1)
         is_hint = position >= 0
@@ -196,7 +196,7 @@ class Segment:
             found = scan.step()
         if position != 0 and (not found or scan.base_offset > offset):
             if not is_hint:
-                raise self.index.file.damaged(f"it says that offset {offset} comes after byte {position}")
+                raise self.index.file.damaged(f"offset {offset} comes before byte {position}")
             self._hints.clear()
             return self.locate(offset, ahead)
         while found:
@@ -208,14 +208,15 @@ class Segment:
         return None
 
     def boundary(self, first: Place, limit: int) -> tuple[int, int]:
-        """(position, offset) at which the first batch begins that does not end by byte `limit`; at least one does."""
+        """(position, base offset) of the first batch after `first` that ends beyond byte `limit`; at the end of the
+        segment, (size, next offset)."""
         start = self.index.floor_position(limit)
         if not first.position < start <= limit:
             start = first.position
         scan = Scan(self.handle, start, self.size)
         scan.chunk = first.chunk
         scan.chunk_start = first.chunk_start
-        if not scan.step():  # the index lies
+        if not scan.step():  # the index is wrong
             scan = Scan(self.handle, first.position, self.size)
             scan.step()
         while True:
@@ -225,13 +226,13 @@ class Segment:
                 return int(scan.position + scan.size), int(scan.last_offset) + 1
 
     def hint(self, offset: int, position: int) -> None:
-        """Notes that the batch from which `offset` will be read begins at `position`."""
+        """Caches that the batch with `offset` begins at `position`."""
         if len(self._hints) >= _HINTS:
             self._hints.clear()
         self._hints[offset] = position
 
     def verified_up_to(self, position: int) -> int:
-        """The end of the bytes from `position` on that have been checked."""
+        """The end of the checked bytes from `position` on."""
         return max(position, self._verified_end) if self._verified_start <= position <= self._verified_end else position
 
     def verify(self, position: int, size: int) -> None:
@@ -256,13 +257,13 @@ class Segment:
             self._verified_end = end
 
     def check_indexes(self) -> None:
-        """Cheap tests; DamagedIndexError if one fails."""
+        """Cheap checks of the indexes; DamagedIndexError if one fails."""
         self.index.check(self.size)
         self.time_index.check()
         self.txn_index.check()
 
     def note_batches(self, handle: Handle, start: int, end: int, interval: int) -> int:
-        """Adds the batches in these bytes to the indexes, by their headers; says where the last sound one ends."""
+        """Adds the batches in these bytes to the indexes, by their headers; returns where the last valid one ends."""
         breather = Breather()
         scan = Scan(handle, start, end)
         while scan.step():
@@ -272,7 +273,7 @@ class Segment:
         return int(scan.position + scan.size)
 
     def take_indexes(self, other: Segment) -> None:
-        """Takes over the offset and the time index of a segment that stands for the same file."""
+        """Takes over the offset and the time index of another object for the same file."""
         self._hints.clear()
         self.index = other.index
         self.time_index = other.time_index
@@ -283,12 +284,12 @@ class Segment:
     def next_offset(self) -> int:
         """One past the last offset in the segment, by walking from the last index entry.
 
-        CorruptFileError if the file does not end with a whole batch, or the index leads to something that is no batch.
+        CorruptFileError if the file does not end with a complete batch, or the index points to no batch.
         """
         position = self.index.last_position()
         scan = Scan(self.handle, max(position, 0), self.size)
         if not scan.step() and position != 0:
-            raise self.index.file.damaged(f"it says that a batch begins at byte {position}")
+            raise self.index.file.damaged(f"no batch begins at byte {position}")
         while scan.step():
             pass
         if scan.position + scan.size != self.size:
@@ -296,7 +297,7 @@ class Segment:
         return max(int(scan.last_offset) + 1, self.base_offset)
 
     def truncate(self, offset: int, now_ms: int) -> None:
-        """Drops every batch that ends at or after `offset`. A batch goes as a whole."""
+        """Drops every batch that ends at or after `offset`, each as a whole."""
         self.get_ready(True)
         place = self.locate(offset)
         self._hints.clear()
@@ -305,7 +306,7 @@ class Segment:
         self.txn_index.truncate(offset)
         if place is not None:
             self.size = place.position
-            # Batches that come in place of those may end elsewhere.
+            # New batches at these positions are not verified.
             self._verified_start = min(self._verified_start, self.size)
             self._verified_end = min(self._verified_end, self.size)
         self.handle.truncate(self.size)
@@ -315,9 +316,9 @@ class Segment:
         self._find_largest_timestamp()
 
     def _find_largest_timestamp(self) -> None:
-        """Reads it off the time index and the batches that came after the last index entry.
+        """Takes it from the time index and the batches after the last entry of the offset index.
 
-        Offset and time index get their entries together, so everything up to the last entry of the one is in the other.
+        Both indexes get their entries together, so the time index covers everything up to that entry.
         """
         position = self.index.last_position()
         self._max_timestamp, self._offset_of_max = self.time_index.last()
@@ -329,7 +330,7 @@ class Segment:
                 self._offset_of_max = int(scan.last_offset)
 
     def forget(self) -> None:
-        """Starts over before recovery reads the file from its beginning."""
+        """Drops all derived state, before recovery reads the file from its beginning."""
         self._hints.clear()
         self.index = OffsetIndex(self.files, self.index.file.path, self.base_offset, 0)
         self.time_index = TimeIndex(self.files, self.time_index.file.path, self.base_offset, 0)
@@ -339,13 +340,13 @@ class Segment:
         self.bytes_since_index = 0
 
     def cut(self, size: int) -> None:
-        """Recovery found only the first `size` bytes good."""
+        """Cuts the file to `size` bytes, those that recovery found valid."""
         if size < self.size:
             self.handle.truncate(size)
             self.size = size
 
     def write_indexes(self) -> None:
-        """Brings the index files up to date, with the largest timestamp as the last time entry."""
+        """Writes the index files, with the largest timestamp as the last time entry."""
         self.add_last_timestamp()
         self.write_indexes_so_far()
 
@@ -354,19 +355,19 @@ class Segment:
             self.time_index.append(self.max_timestamp, self.offset_of_max_timestamp)
 
     def write_indexes_so_far(self) -> bool:
-        """Brings the index files up to date with the entries that there are. True if one of them was made just now."""
+        """Writes the index files without a last time entry. True if this created a file."""
         is_new = self.index.file.write()
         is_new = self.time_index.file.write() or is_new
         return self.txn_index.write() or is_new
 
     def replace_indexes(self, sync: bool) -> None:
-        """Makes the index files hold what is in memory, each in one step."""
+        """Replaces the index files by the entries in memory, each in one step."""
         self.index.file.replace(sync)
         self.time_index.file.replace(sync)
         self.txn_index.replace(sync)
 
     def take_unsynced_indexes(self) -> list[Handle]:
-        """The index files that were written since they were last synced, for the caller to sync."""
+        """The index files written since their last sync, for the caller to sync."""
         found = (
             self.index.file.take_unsynced(),
             self.time_index.file.take_unsynced(),
@@ -375,21 +376,21 @@ class Segment:
         return [handle for handle in found if handle is not None]
 
     def load_first_timestamp(self) -> None:
-        """The largest timestamp of the first batch: what the age of the segment counts from."""
+        """Reads the largest timestamp of the first batch, from which the age of the segment counts."""
         head = self.handle.read(HEADER_SIZE, 0)
         if len(head) == HEADER_SIZE:
             self.first_timestamp = int(BatchView(head, 0).max_timestamp)
 
     def seal(self) -> None:
-        """The segment will not grow any more: its indexes are written and let go of."""
+        """Seals the segment: writes its indexes and drops them from memory."""
         self.write_indexes()
         self._release_indexes()
 
     def close(self) -> None:
-        """Lets go of the open file and of the indexes."""
+        """Closes the file and drops the indexes from memory."""
         self._release_indexes()
-        # The segment must say that it has no file before the file is closed: while it is, other threads run, and
-        # compiled code takes the last reference off an attribute's old value before it stores the new one.
+        # Clear `_handle` before the file closes. Compiled code drops the old value of an attribute before it stores the
+        # new one, and other threads run while a file is being closed.
         leaving = [self._handle]
         self._handle = None
         leaving.clear()
@@ -400,7 +401,7 @@ class Segment:
         self.txn_index.file.release()
 
     def move(self, folder: str) -> None:
-        """The files have a new folder."""
+        """Follows a rename of the folder."""
         self.folder = folder
         for index in self._index_files():
             index.path = os.path.join(folder, os.path.basename(index.path))
@@ -408,7 +409,7 @@ class Segment:
     def rename(self, suffix: str) -> None:
         """Gives all files of the segment another suffix: `.deleted`, `.swap`, or none.
 
-        If it fails halfway, each file is known by the name that it has, and the next call renames the others.
+        If it fails halfway, the segment keeps the current name of each file, and the next call renames the others.
         """
         if suffix != self.suffix:
             self.files.rename(self.path(LOG), os.path.join(self.folder, file_name(self.base_offset, LOG + suffix)))
@@ -419,11 +420,11 @@ class Segment:
                 try:
                     self.files.rename(index.path, new)
                 except FileNotFoundError:
-                    pass  # it can be rebuilt
+                    pass  # an index can be rebuilt
             index.path = new
 
     def delete(self) -> None:
-        """Deletes the files. The log file goes last: as long as it is there, its indexes can be rebuilt."""
+        """Deletes the files, the log file last: while it exists, its indexes can be rebuilt."""
         self.close()
         for index in self._index_files():
             self.files.remove(index.path)

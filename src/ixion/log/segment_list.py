@@ -50,7 +50,7 @@ class SegmentList:
         del self._bases[slot]
 
     def slot_of(self, offset: int) -> int:
-        """The last segment that begins at or before `offset`; -1 if all begin later."""
+        """The slot of the last segment that begins at or before `offset`; -1 if all begin later."""
         if self._bases and offset >= self._bases[-1]:
             return len(self._bases) - 1
         return bisect_right(self._bases, offset) - 1
@@ -59,15 +59,15 @@ class SegmentList:
         return self._segments[slot]
 
     def from_offset(self, offset: int) -> list[Segment]:
-        """Every segment that may hold `offset` or a later one."""
+        """Every segment that may contain `offset` or a later one."""
         return self._segments[max(self.slot_of(offset), 0) :]
 
     def end_of(self, slot: int, log_end: int) -> int:
-        """Where the segment in this slot ends: the base of the next one, or the end of the log."""
+        """The end offset of the segment in this slot: the base offset of the next one, or the end of the log."""
         return self._bases[slot + 1] if slot + 1 < len(self._bases) else log_end
 
     def replace(self, old: list[Segment], new: list[Segment]) -> None:
-        """Takes `old` out and puts `new` in, as one step."""
+        """Replaces `old` by `new` in one step."""
         gone = {id(segment) for segment in old}
         kept = [segment for segment in self._segments if id(segment) not in gone]
         self._segments = sorted([*kept, *new], key=lambda segment: segment.base_offset)

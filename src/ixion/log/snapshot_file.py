@@ -1,11 +1,11 @@
-"""`.snapshot`: the producer state as it was at an offset, so that a start need not read the whole log.
+"""`.snapshot`: the producer state at an offset, so that a start need not read the whole log.
 
     version i16 = 1 | crc32c u32 of all that follows | count i32 | entries of 46 bytes:
     producer id i64, epoch i16, last sequence i32, last offset i64, offset delta i32, timestamp i64,
     coordinator epoch i32, first offset of the open transaction i64 (-1: none)
 
-Of the five batches of a producer only the last is kept. A snapshot is named after the offset up to which it is
-complete, and is taken when a segment is sealed (it then has the name of the next segment) and at a clean close.
+Of the five batches of a producer only the last is stored. A snapshot is named after the offset up to which it is
+complete. It is taken when a segment is sealed (then it has the name of the next segment) and at a clean close.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def decode_snapshot(path: str, data: bytes) -> list[ProducerEntry]:
         raise CorruptFileError(path, "its checksum does not match")
     (count,) = _COUNT.unpack_from(body)
     if count < 0 or len(body) != _COUNT.size + count * _ENTRY.size:
-        raise CorruptFileError(path, f"{len(body)} bytes cannot hold {count} entries")
+        raise CorruptFileError(path, f"{len(body)} bytes are not {count} entries")
     entries = []
     for producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, txn in _ENTRY.iter_unpack(
         body[_COUNT.size :]

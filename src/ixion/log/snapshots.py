@@ -1,4 +1,4 @@
-"""The snapshot files of one partition: take one, find the one to start from, drop what has lost its use."""
+"""The producer snapshots of one partition: takes them, finds the one to start from, deletes old ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Snapshots:
     def __init__(self, files: Files, folder: str) -> None:
         self._files = files
         self._folder = folder
-        self.offsets: list[int] = []  # rising
+        self.offsets: list[int] = []  # ascending
 
     def path(self, offset: int) -> str:
         return os.path.join(self._folder, file_name(offset, SNAPSHOT))
@@ -31,9 +31,9 @@ class Snapshots:
         self._folder = folder
 
     def take(self, state: ProducerState) -> bool:
-        """Writes the state as it is now; False if there is a snapshot of this offset or a later one already.
+        """Writes the current state; False if there is already a snapshot of this offset or a later one.
 
-        It need not be synced: a snapshot that a power failure has damaged is dropped, and the log is read instead.
+        No sync is needed: a snapshot damaged by a power failure is deleted, and the log is read instead.
         """
         offset = state.end_offset
         if self.offsets and offset <= self.offsets[-1]:
@@ -47,14 +47,14 @@ class Snapshots:
         return Handle(self._files, self._files.open_existing(self.path(self.offsets[-1])))
 
     def load_latest(self, lowest: int, highest: int) -> tuple[int, list[ProducerEntry]] | None:
-        """The latest readable snapshot in [lowest, highest]. Those that cannot be believed are deleted."""
+        """The latest valid snapshot in [lowest, highest]. Damaged ones are deleted."""
         for offset in [offset for offset in reversed(self.offsets) if lowest <= offset <= highest]:
             try:
                 return offset, read_snapshot(self._files, self.path(offset))
             except FileNotFoundError:
                 self.offsets.remove(offset)
             except CorruptFileError as error:
-                logger.warning("dropping a producer snapshot that cannot be read: %s", error)
+                logger.warning("deleting a damaged producer snapshot: %s", error)
                 self.drop(offset)
         return None
 
@@ -63,7 +63,7 @@ class Snapshots:
         self.offsets.remove(offset)
 
     def drop_above(self, offset: int) -> bool:
-        """Drops snapshots of later offsets; False if there are none."""
+        """Deletes snapshots of later offsets; False if there are none."""
         above = [other for other in self.offsets if other > offset]
         for other in above:
             self.drop(other)
@@ -73,7 +73,7 @@ class Snapshots:
         self.drop_above(-1)
 
     def drop_strays(self, bases: list[int]) -> None:
-        """Keeps those named after a segment, and the latest other one if it is later than all segments."""
+        """Deletes all but those named after a segment, and the latest one if it is later than all segments."""
         known = set(bases)
         strays = [offset for offset in self.offsets if offset not in known]
         latest = max(bases, default=-1)

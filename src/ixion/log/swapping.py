@@ -1,9 +1,9 @@
-"""The change of names that ends a compaction, in steps that can be finished later if one of them fails.
+"""The renames that end a compaction, in steps that can be finished later if one of them fails.
 
-A new segment is `.cleaned` while it is written, then `.swap`, then it gets its proper name, after the segments that it
-replaces have become `.deleted`. `Log.swapping` is the new segment from the first change of a name until the last one is
-on the disk; `Log.replaced` are the old segments that still have their proper names. A start completes what it finds as
-`.swap`, by the offsets that are in it. So before a log is truncated, nothing of that may be left: `settle` sees to it.
+A new segment is `.cleaned` while it is written, then `.swap`. When the segments that it replaces are `.deleted`, it
+gets its final name. `Log.swapping` is the new segment from the first rename until the last one is on the disk;
+`Log.replaced` are the old segments that are not renamed yet. A start completes a `.swap` segment by the offsets in it.
+So before a truncation, `settle` must complete or undo the swap.
 
 The caller of `offer` and `take` holds the log's lock.
 """
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def offer(log: Log, fresh: Segment) -> None:
-    """Gives the new segment the name by which a start completes the swap."""
+    """Renames the new segment to `.swap`: from now on a start completes the swap."""
     log.swapping = fresh
     log.swap_taken = False
     fresh.rename(SWAP)
 
 
 def take(log: Log, old: list[Segment], fresh: Segment) -> None:
-    """The log has the new segment in place of the old ones; the names follow."""
+    """Replaces the old segments in the log, then renames the files."""
     log.segments.replace(old, [fresh])
     log.replaced = list(old)
     log.swap_taken = True
@@ -36,10 +36,10 @@ def take(log: Log, old: list[Segment], fresh: Segment) -> None:
 
 
 def settle(log: Log) -> None:
-    """Finishes an interrupted swap durably: completes it if the log has taken the new segment, else undoes it.
+    """Finishes an interrupted swap durably: completes it if the log has the new segment, else undoes it.
 
-    For a caller without the lock. A swap under way must not go on: the caller holds `replacing`, or has counted a
-    truncation.
+    The caller does not hold the lock. No swap may go on meanwhile: the caller holds `replacing`, or has raised
+    `truncations`.
     """
     with log.lock:
         fresh = log.swapping
@@ -59,5 +59,5 @@ def _complete(log: Log, fresh: Segment) -> None:
     while log.replaced:
         log.replaced[0].rename(DELETED)
         log.doomed.append((log.clock_ms() + log.config.file_delete_delay_ms, log.replaced.pop(0)))
-    if fresh.suffix != DELETED:  # as retention may have marked it since
+    if fresh.suffix != DELETED:  # retention may have deleted it since
         fresh.rename("")

@@ -1,7 +1,7 @@
-"""log.cleaner.io.max.bytes.per.second: how fast compaction may read and write.
+"""Limits the rate at which compaction reads and writes: log.cleaner.io.max.bytes.per.second.
 
-`spend` counts bytes and sleeps for as long as they are ahead of the rate. Work that is behind earns no credit for more
-than `SPAN_S`, so a rest is not followed by a burst. Blocks; for the thread that compacts.
+`spend` counts bytes and sleeps while they are ahead of the rate. Idle time earns a credit of at most `SPAN_S`, so a
+pause is not followed by a burst. Blocks; for the thread that compacts.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-SPAN_S: Final = 0.3  # as Apache Kafka's throttler looks at its rate
-LONGEST_SLEEP_S: Final = 0.5  # so that a stop of the broker is noticed
+SPAN_S: Final = 0.3  # the check interval of Apache Kafka's throttler
+LONGEST_SLEEP_S: Final = 0.5  # so that the thread notices a stop of the broker
 
 
 class Throttle:
@@ -27,7 +27,7 @@ class Throttle:
         self._paid_until = now_s()
 
     def spend(self, size: int, is_stopping: Callable[[], bool]) -> None:
-        """Returns when the bytes may have been read or written, or when `is_stopping` says so."""
+        """Returns when the rate allows these bytes, or when `is_stopping` returns True."""
         now = self._now_s()
         self._paid_until = max(self._paid_until, now - SPAN_S) + size / max(self.bytes_per_second, 1.0)
         while self._paid_until > now and not is_stopping():

@@ -1,9 +1,9 @@
-"""`.timeindex`: from a timestamp to an offset.
+"""`.timeindex`: maps timestamps to offsets.
 
-An entry is 12 bytes: a timestamp in milliseconds (64 bits) and an offset less the base offset (32 bits). It says that
-no record up to this offset is later than the timestamp. Timestamps rise strictly, offsets never fall. How the first
-record at or after a time is found stands in `timestamps`. Sealing a segment adds a last entry with the segment's
-largest timestamp, which is what retention by time and the search across segments look at.
+An entry is 12 bytes: a timestamp in milliseconds (64 bits) and an offset minus the base offset (32 bits). It means that
+no record up to this offset is later than the timestamp. Timestamps are strictly ascending, offsets never descend. See
+`timestamps` for the search. Sealing a segment adds a last entry with the segment's largest timestamp, which retention
+by time and the search across segments use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TimeIndex:
         return self.file.count
 
     def is_full(self, max_bytes: int) -> bool:
-        # One slot stays free for the entry that sealing adds.
+        # Keep one slot free for the entry that sealing adds.
         return (self.file.count + 2) * ENTRY_SIZE > max_bytes
 
     def last(self) -> tuple[int, int]:
@@ -43,27 +43,27 @@ class TimeIndex:
             if self.file.count:
                 timestamp, relative = _unpack_from(self.file.entry(self.file.count - 1))
                 if timestamp < 0 or relative < 0:
-                    raise self.file.damaged(f"its last entry is ({timestamp}, {relative})")
+                    raise self.file.damaged(f"the last entry is ({timestamp}, {relative})")
                 self._last = (int(timestamp), self.base_offset + int(relative))
             else:
                 self._last = (-1, self.base_offset)
         return self._last
 
     def load(self) -> None:
-        """Reads the file, so that an entry can be added without touching the disk."""
+        """Reads the file, so that adding an entry needs no disk."""
         self.file.load()
         if self._last is None:
             self.last()
 
     def append(self, timestamp: int, offset: int) -> None:
-        """Adds an entry unless its timestamp is not later than the last one's."""
+        """Adds an entry if its timestamp is later than the last one's."""
         last_timestamp, last_offset = self.last()
         if timestamp > last_timestamp and offset >= last_offset:
             self.file.append(_pack(timestamp, offset - self.base_offset))
             self._last = (timestamp, offset)
 
     def first_offset_at(self, timestamp: int) -> int:
-        """The offset of the first entry that is not earlier than `timestamp`; -1 if all are."""
+        """The offset of the first entry at or after `timestamp`; -1 if there is none."""
         low: i64 = 0
         high: i64 = self.file.count
         if not high:
@@ -104,7 +104,7 @@ class TimeIndex:
             timestamp, relative = _unpack_from(self.file.entry(self.file.count - 1))
             first_timestamp, first_relative = _unpack_from(self.file.entry(0))
             if timestamp < first_timestamp or relative < first_relative or first_relative < 0:
-                raise self.file.damaged(f"its last entry is ({timestamp}, {relative})")
+                raise self.file.damaged(f"the last entry is ({timestamp}, {relative})")
 
     def entries(self) -> list[tuple[int, int]]:
         view = self.file.view()

@@ -1,15 +1,15 @@
-"""Offsets by time: the first record at or after a timestamp, and the record with the largest one.
+"""Finds offsets by time: the first record at or after a timestamp, and the record with the largest timestamp.
 
-A time index has entries with rising timestamps only, so records with equal times share one entry, that of the first of
-them. Walking from there would read the whole segment to find what comes after them. But the offset index gets an entry
-whenever the time index may get one. So the batch that exceeded all earlier ones lies behind the last offset entry
-before it, and the walk is one index.interval.bytes long:
+The time index has only ascending timestamps, so records with equal timestamps share one entry. A walk from that entry
+to the next later timestamp could read the whole segment. But the offset index gets an entry whenever the time index may
+get one. So the first batch with a later timestamp comes after the last offset entry before it, and the walk reads at
+most index.interval.bytes:
 
     time index     (10, offset 0)                             (11, offset 800)
     offset index   (99) (199) (299) (399) (499) (599) (699) (799)        a search for time 11 begins at the batch of 799
 
-The log's lock is held to look at the indexes; batches are read without it, in steps (see `timer.turns`): one batch may
-hold millions of records.
+The indexes are read under the log's lock; batches are read without it, in steps (see `timer.turns`), because one batch
+may have millions of records.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class TimedOffset:
 
 
 def find_by_timestamp(log: Log, timestamp: int) -> TimedOffset | None:
-    """`search_by_timestamp` in one go."""
+    """`search_by_timestamp` without pauses."""
     return _finish(search_by_timestamp(log, timestamp))
 
 
 def find_max_timestamp(log: Log) -> TimedOffset | None:
-    """`search_max_timestamp` in one go."""
+    """`search_max_timestamp` without pauses."""
     return _finish(search_max_timestamp(log))
 
 
 def search_by_timestamp(log: Log, timestamp: int) -> Steps[TimedOffset | None]:
-    """The first record with this timestamp or a later one; None if all are earlier."""
+    """The first record at or after this timestamp; None if there is none."""
     after = -1
     try:
         while True:
@@ -73,9 +73,9 @@ def search_by_timestamp(log: Log, timestamp: int) -> Steps[TimedOffset | None]:
 
 
 def search_max_timestamp(log: Log) -> Steps[TimedOffset | None]:
-    """The record with the largest timestamp, the first of them if there are several."""
+    """The first record with the largest timestamp."""
     largest = -1
-    rest: Scan | None = None  # of a segment whose largest timestamp may lie below the log start
+    rest: Scan | None = None  # over a segment whose largest timestamp may lie below the log start
     try:
         with log.lock:
             log.check_open()
@@ -91,7 +91,7 @@ def search_max_timestamp(log: Log) -> Steps[TimedOffset | None]:
     except CorruptFileError as damage:
         raise log.note_damage(damage) from damage
     except OSError as error:
-        raise log.directory.fail(f"searching {log.name} for its last time", error) from error
+        raise log.directory.fail(f"searching {log.name} for its largest timestamp", error) from error
     if largest < 0:
         return None
     return (yield from search_by_timestamp(log, largest))
@@ -124,7 +124,7 @@ def _largest(scan: Scan, start: int) -> Steps[int]:
 
 
 def _next_with(log: Log, timestamp: int, after: int) -> Segment | None:
-    """The first segment behind base offset `after` that has such a time."""
+    """The first segment after base offset `after` that has this timestamp or a later one."""
     for segment in log.segments.from_offset(log.log_start):
         if segment.base_offset > after and segment.size and segment.max_timestamp >= timestamp:
             return segment
@@ -132,15 +132,15 @@ def _next_with(log: Log, timestamp: int, after: int) -> Segment | None:
 
 
 def _scan(segment: Segment, start: int, timestamp: int) -> Scan:
-    """From the last index entry before which every record is earlier, or below the log start."""
+    """A scan from the last index entry before which every record is earlier, or below the log start."""
     position = segment.index.lookup(start)
     exceeds = segment.time_index.first_offset_at(timestamp)
-    if exceeds < 0:  # it came after the last entry
+    if exceeds < 0:  # the record comes after the last entry
         position = max(position, segment.index.last_position())
     else:
         position = max(position, segment.index.lookup(exceeds - 1))
     scan = Scan(segment.handle, position, segment.size)
-    if position and not scan.peek():  # the index lies
+    if position and not scan.peek():  # the index is wrong
         scan = Scan(segment.handle, 0, segment.size)
     return scan
 

@@ -1,7 +1,7 @@
-"""The same for many logs, at the same time.
+"""Does the same work for many logs, in several threads.
 
-Making, renaming and deleting a log waits for the disk to write names down, and a disk that is asked for many of them at
-once writes them together. A thousand new logs on a busy disk: 14 s one after the other, 0.8 s by eight threads.
+Creating, renaming or deleting a log waits for the disk to sync a folder, and a disk handles many such requests
+together. A thousand new logs on a busy disk take 14 s one after the other, 0.8 s with eight threads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ THREADS: Final = 8
 def for_each(
     items: Sequence[T], work: Callable[[T], object], make_pool: MakePool = threads
 ) -> list[tuple[T, KafkaError]]:
-    """Returns when all is done: those that failed, and why. Blocks."""
+    """Calls `work` for every item; returns those that failed, with their errors. Blocks."""
 
     def attempt(item: T) -> tuple[T, KafkaError] | None:
         try:

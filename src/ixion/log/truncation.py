@@ -2,20 +2,21 @@
 
 A follower truncates to the offset where its log and the leader's diverge; what it drops was never committed.
 
-1. Without the log's lock: a swap that a compaction left halfway is settled (see `swapping`).
-2. Under the lock: the cut. What may fail harmlessly, opening and reading, comes before the first change. Segments go
-   from the last one on, so that a crash on the way leaves a log without a hole.
-3. Without the lock, because a disk may take a second for it: the cut is synced, and checkpoints that lie beyond the new
-   end are lowered. Reads go on meanwhile. Appends are refused: if the power failed now, a truncated record could come
-   back between records that were written in its place, or recovery could skip them.
-4. Under the lock: the log takes appends again.
+1. Without the log's lock: finish a swap that a compaction left halfway (see `swapping`).
+2. Under the lock: cut. First open and read all that is needed, which may fail harmlessly. Then drop segments, the last
+   one first, so that a crash leaves no gap in the log.
+3. Without the lock, because a disk may take a second for it: sync the cut, and lower checkpoints that lie beyond the
+new
+   end. Reads go on meanwhile. Appends are refused: after a power failure now, a truncated record could come back among
+   new records, or recovery could skip them.
+4. Under the lock: accept appends again.
 
-If a change of step 2 fails, files and memory differ: `truncating` says where the log will end, and the log takes
-neither appends nor reads until the truncation is finished, by another call or by `Log.mend`. It must end where the
-first attempt would have ended it: that one may have cut off a batch by whose first offset a second attempt would find
-the end. If step 3 fails, the log takes no appends until another call or `Log.mend` has synced the cut.
+If a change in step 2 fails, files and memory differ. `truncating` is the new end, and the log refuses appends and reads
+until the truncation is finished, by another call or by `Log.mend`. The second attempt must use the same end: it cannot
+compute it again if the first attempt has cut off the batch with that offset. If step 3 fails, the log refuses appends
+until another call or `Log.mend` has synced the cut.
 
-Another truncation may begin while step 3 of this one runs. The last one to make a cut ends the refusal.
+Another truncation may begin during step 3. The last one to cut makes the log accept appends again.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ SYNCING: Final = "a truncation is being synced"
 
 
 def truncate(log: Log, offset: int) -> None:
-    """Drops every record at or after `offset`, or finishes a truncation that failed halfway and goes on from there."""
+    """Drops every record at or after `offset`, after finishing a truncation that failed halfway."""
     _run(log, offset, False)
 
 
 def restart_at(log: Log, offset: int) -> None:
-    """Drops everything; the log goes on at `offset`."""
+    """Drops all records; the log continues at `offset`."""
     _run(log, offset, True)
 
 
 class Cut:
-    """What step 3 has to sync."""
+    """The changes that step 3 must sync."""
 
     __slots__ = ("handle", "names")
 
@@ -63,7 +64,7 @@ def _run(log: Log, offset: int, everything: bool) -> None:
             log.truncations += 1  # a compaction under way gives up
         settle(log)
         with log.lock:
-            if log.swapping is None:  # else another compaction was quick to offer a swap
+            if log.swapping is None:  # otherwise another compaction has just begun a swap: settle that first
                 cut = _cut(log, offset, everything)
     _make_durable(log, cut)
 
@@ -84,7 +85,8 @@ def _cut_end(log: Log, offset: int) -> Cut:
     last = log.segments.at(log.segments.slot_of(offset))
     last.get_ready(True)
     place = last.locate(offset)
-    # A batch goes as a whole; what of it lay below the log start was deleted before and does not move the start back.
+    # A batch is dropped as a whole. Its records below the log start were deleted before: the log start does not go
+    # back.
     end = offset if place is None else max(min(offset, place.base_offset), min(offset, log.log_start))
     _begin(log, end, False)
     while log.segments.active is not last:
@@ -109,7 +111,7 @@ def _cut_all(log: Log, offset: int) -> Cut:
     old = list(log.segments)
     for segment in reversed(old):
         segment.delete()
-    # There is an active segment at every moment: some code looks at it without the lock.
+    # The log must always have an active segment: some code reads it without the lock.
     start_segment(log, offset, log.clock_ms())
     log.segments.replace(old, [])
     log.epochs.clear()
@@ -121,7 +123,7 @@ def _cut_all(log: Log, offset: int) -> Cut:
 
 
 def _begin(log: Log, end: int, restarting: bool) -> None:
-    log.truncations += 1  # so does a compaction that began since the swap was settled
+    log.truncations += 1  # aborts a compaction that began after the swap was settled
     log.broken = HALFWAY
     log.truncating = end
     log.restarting = restarting
@@ -148,7 +150,7 @@ def _make_durable(log: Log, cut: Cut) -> None:
             log.new_names = log.new_names or cut.names
             if log.unsynced_cut is cut and log.broken == SYNCING:
                 log.broken = f"a truncation was not synced: {error}"
-            # A sync that found no room may have dropped pages of what stays; see `flushing`.
+            # A sync on a full disk may have dropped dirty pages of the remaining log; see `flushing`.
             log.must_rewrite = log.must_rewrite or (isinstance(error, OSError) and error.errno in NO_ROOM)
         raise
     with log.lock:

@@ -1,13 +1,12 @@
 """`.txnindex`: the aborted transactions that end in a segment.
 
 An entry is 34 bytes: version (16 bits, 0), producer id, first offset, offset of the abort marker, and the last stable
-offset at the moment the marker was written (64 bits each). Entries stand in the order of their markers. Most segments
-have none, and then there is no file. As with the other indexes, an append adds its entry in memory (see `index_file`):
-an abort is never in the log without being listed.
+offset at the moment the marker was written (64 bits each). Entries are in the order of their markers. Most segments
+have no entries and no file. As with the other indexes, an append adds its entry in memory (see `index_file`).
 
-A reader at read_committed that fetched [from, to) needs every aborted transaction that overlaps it: those whose marker
-is at or after `from` and whose first record is before `to`. An entry whose last stable offset has reached `to` ends
-the search: all that was undecided below `to` had been decided by then.
+A reader at read_committed that fetched [from, to) needs every aborted transaction that overlaps this range: its marker
+is at or after `from`, and its first record is before `to`. The search ends at an entry whose last stable offset is at
+least `to`: by then every transaction below `to` was decided.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class TxnIndex:
         entries.append(txn)
 
     def collect(self, first: int, end: int, found: list[AbortedTxn]) -> bool:
-        """Adds what overlaps [first, end); True if no later segment can add more."""
+        """Adds the transactions that overlap [first, end); True if no later segment can add more."""
         for txn in self.entries():
             if txn.last_offset >= first and txn.first_offset < end:
                 found.append(txn)
@@ -82,21 +81,21 @@ class TxnIndex:
         del entries[keep:]
 
     def reset(self) -> None:
-        """Forgets everything, whatever the file holds; `replace` makes it agree."""
+        """Drops every entry in memory; a later `replace` updates the file."""
         self.file.reset()
         self._entries = []
 
     def load(self) -> None:
-        """Reads the file, so that an entry can be added without touching the disk."""
+        """Reads the file, so that adding an entry needs no disk."""
         self.entries()
         self.file.load()
 
     def write(self) -> bool:
-        """Brings the file up to date; True if it was made just now. Without entries none is made."""
+        """Writes new entries; True if this created the file. Without entries there is no file."""
         return (self.file.count > 0 or self.file.is_on_disk) and self.file.write()
 
     def replace(self, sync: bool) -> None:
-        """Makes the file hold the entries in memory, whatever was in it; without entries none is made."""
+        """Replaces the file by the entries in memory. Without entries there is no file."""
         if self.file.count > 0 or self.file.is_on_disk:
             self.file.replace(sync)
 

@@ -1,7 +1,7 @@
-"""Follows transactions through a compaction: which batches were aborted, which markers have lost their use.
+"""Tracks transactions during a compaction: which batches were aborted, which markers are no longer needed.
 
-A batch of an aborted transaction goes at once. A marker stays as long as any batch of its transaction was seen: a
-reader that begins in the middle needs it. Once all of them are gone the marker may follow, after delete.retention.ms.
+Batches of an aborted transaction are dropped at once. Its marker stays in a compaction that saw one of its batches: a
+reader that begins in the middle needs it. Once all batches are gone, the marker is dropped after delete.retention.ms.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from ixion.records.control import ControlType, control_type
 
 class TxnTracker:
     def __init__(self, index: TxnIndex | None = None) -> None:
-        """`index` is that of the new segment; aborted transactions whose marker stays are written to it."""
+        """`index` is the index of the new segment, which gets the aborted transactions whose marker stays."""
         self.index = index
-        self._coming: list[AbortedTxn] = []  # by first offset, the last first
+        self._coming: list[AbortedTxn] = []  # by first offset, descending
         self._aborting: dict[int, AbortedTxn] = {}
-        self._seen: set[int] = set()  # producers of which a batch of the running aborted transaction was seen
+        self._seen: set[int] = set()  # producers with a batch in the aborted transaction that is open here
         self._committing: set[int] = set()
 
     def add(self, aborted: list[AbortedTxn]) -> None:
         self._coming = sorted([*self._coming, *aborted], key=lambda txn: -txn.first_offset)
 
     def is_aborted(self, batch: BatchView) -> bool:
-        """Takes note of a data batch; True if its transaction was aborted."""
+        """Adds a data batch; True if its transaction was aborted."""
         self._advance(int(batch.last_offset))
         if not batch.is_transactional:
             return False
@@ -36,7 +36,7 @@ class TxnTracker:
         return False
 
     def is_spent(self, batch: BatchView) -> bool:
-        """Takes note of a control batch; True if nothing is left of its transaction."""
+        """Adds a control batch; True if no batch of its transaction is left."""
         self._advance(int(batch.last_offset))
         if batch.count == 0:
             return True
