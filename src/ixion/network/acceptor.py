@@ -1,4 +1,4 @@
-"""Accepts the connections of one listener, within the quotas, and deals them out to the processors in turn."""
+"""Accepts the connections of one listener, within the quotas, and assigns them to the processors in turn."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ixion.network.listener import BindError, Listener
 from ixion.network.plane import Shared
 from ixion.network.processor import AcceptedConnection, Processor
 
-RETRY_S: Final = 0.1  # after the system had no more file descriptors
-AT_ONCE: Final = 16  # connections that are accepted in one turn of the loop; a TLS connection costs some 0.2 ms there
+RETRY_S: Final = 0.1  # wait if the system has no more file descriptors
+AT_ONCE: Final = 16  # connections accepted in one turn of the loop; a TLS connection costs some 0.2 ms
 
 log = logging.getLogger("ixion.network")
 
@@ -27,13 +27,13 @@ class Acceptor:
         self._shared = shared
         self._close_excess = close_excess
         self._next = 0
-        self._in_turn = 0  # connections accepted since the loop had its turn
+        self._in_turn = 0  # connections accepted in this turn of the loop
         self._socket: socket.socket | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
     def port(self) -> int:
-        """The one that was bound."""
+        """The bound port, also if the listener is configured with port 0."""
         assert self._socket is not None, "the listener is not bound"
         return int(self._socket.getsockname()[1])
 
@@ -70,21 +70,21 @@ class Acceptor:
             try:
                 accepted, address = await self._accept(self._socket)
             except OSError as error:
-                log.error("listener %s cannot accept connections: %s; trying again", self.listener.name, error)
+                log.error("listener %s cannot accept connections: %s; retrying", self.listener.name, error)
                 await asyncio.sleep(RETRY_S)
                 continue
             try:
                 await self._admit(accepted, str(address[0]))
             except BaseException as error:
                 accepted.close()
-                if not isinstance(error, OSError):  # the client has gone already
+                if not isinstance(error, OSError):  # an OSError means that the client has closed the connection
                     raise
 
     async def _accept(self, listening: socket.socket) -> tuple[socket.socket, tuple[object, ...]]:
-        """The next connection. The loop is not asked for each, but gets its turn after AT_ONCE.
+        """The next connection. Waits for the loop only if none is ready, or after AT_ONCE connections.
 
-        Not by `sock_accept`: if this task is cancelled in the turn of the loop in which a connection comes, its socket
-        would be lost in the result that nobody reads.
+        Not with `sock_accept`: if this task were cancelled in the turn of the loop in which a connection arrives, the
+        socket would be lost in a result that no code reads.
         """
         if self._in_turn >= AT_ONCE:
             self._in_turn = 0
@@ -129,7 +129,7 @@ class Acceptor:
         await self._assign(AcceptedConnection(socket=accepted, listener=self.listener, address=address))
 
     async def _assign(self, connection: AcceptedConnection) -> None:
-        """To the next processor that has room; if none has, wait at the last one asked."""
+        """Give it to the next processor that has room; if none has, wait for the last one asked."""
         for _ in self.processors:
             processor = self.processors[self._next]
             self._next = (self._next + 1) % len(self.processors)
@@ -144,7 +144,7 @@ class Acceptor:
 
 
 def set_options(accepted: socket.socket) -> None:
-    """As Kafka does: small responses leave at once, dead peers are noticed."""
+    """As Kafka: no delay for small responses (TCP_NODELAY), keep-alive to detect dead peers."""
     accepted.setblocking(False)
     accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,7 +1,7 @@
-"""A connection as asyncio's own loop wants it.
+"""Adapts a connection to asyncio's own event loop.
 
-uvloop takes anything with a method `get_buffer`. asyncio asks for its class, which cannot be the base of a compiled
-one.
+uvloop accepts any object with a method `get_buffer`. asyncio checks for a subclass of BufferedProtocol, which a
+compiled class cannot be.
 """
 
 from __future__ import annotations

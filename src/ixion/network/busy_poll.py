@@ -1,18 +1,19 @@
-"""Busy polling after a small answer, for clients that ask again at once.
+"""Busy polling after a small response, for clients that send the next request at once.
 
-A thread that waits for the network goes to sleep, and soon its core does, too. Waking them takes 20 to 60 µs, longer
-than answering a small request. A client that waits for each answer before it asks again is back within some 50 µs. So
-after a small answer the loop polls for the next request without going to sleep, for `busy_poll_us` at most: a
-synchronous produce on an idle machine takes 70 µs instead of 120.
+A thread that waits for the network sleeps, and soon its core does too. Waking them takes 20 to 60 µs, longer than
+handling a small request. A client that waits for each response sends its next request within some 50 µs. So after a
+small response the loop polls for the next request without sleeping, for `busy_poll_us` at most: a synchronous produce
+on an idle machine takes 70 µs instead of 120.
 
-Polling pays only if a request comes. Each time none does, twice as many answers as before pass without polling; a
-request that does come ends that. A client that asks every millisecond costs 100 µs of a core per 1,024 requests, an
-idle broker costs nothing. Large answers do not count: a client that moves megabytes needs the cores for other things.
+Polling pays only if a request comes. Each time none comes, we skip polling after twice as many responses as before; the
+next request that does come resets this. A client that sends a request every millisecond costs 100 µs of a core per
+1,024 requests; an idle broker costs nothing. We do not poll after large responses: a client that moves megabytes needs
+the cores for other things.
 
-Polling also pays only while no other thread wants the core. The scheduler runs a thread that sleeps a lot as soon as it
+Polling also pays only while no other thread needs the core. The scheduler runs a thread that sleeps a lot as soon as it
 has work, but preempts a thread that never sleeps, for milliseconds. If two polls are more than GAP_NS apart, we were
-preempted: we back off for some hundred answers, twice as many the next time, up to what one synchronous client gets in
-a second. Every thousand requests that came while we polled halve the back-off again.
+preempted: we back off for some hundred responses, twice as many the next time, at most as many as one synchronous
+client gets in a second. The back-off halves after every thousand requests that came while we polled.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from ixion._native import i64
 from ixion.network.counters import Counters
 from ixion.timer.clock import Clock, system_clock
 
-SMALL: Final = 16_384  # bytes of a request and its answer together
-MAX_SKIPPED: Final = 1023  # answers without polling, after polls that saw no request
-BACK_OFF: Final = (255, 16_383)  # answers without polling after we were preempted, at first and at most
+SMALL: Final = 16_384  # bytes of a request and its response together
+MAX_SKIPPED: Final = 1023  # responses without polling, after polls that saw no request
+BACK_OFF: Final = (255, 16_383)  # responses without polling after we were preempted: at first, at most
 GAP_NS: Final = 500_000  # a poll takes two or three µs, a request some ten
 HALVED_AFTER: Final = 1000  # requests
 
@@ -39,16 +40,16 @@ class BusyPoll:
         self._loop = loop
         self._counters = counters
         self._clock = clock
-        self._until_ns: i64 = 0  # 0: a request came
-        self._polled_ns: i64 = 0  # the last poll
+        self._until_ns: i64 = 0  # end of the polling; 0: a request came
+        self._polled_ns: i64 = 0  # time of the last poll
         self._polling = False
-        self._skip: i64 = 0  # answers to skip after the next poll that sees no request,
-        self._back_off: i64 = BACK_OFF[0]  # and after the next time that we are preempted
-        self._met: i64 = 0  # requests since the last back-off that came while we polled
-        self._left: i64 = 0  # of the answers to skip now
+        self._skip: i64 = 0  # responses to skip after the next poll that sees no request
+        self._back_off: i64 = BACK_OFF[0]  # responses to skip after the next preemption
+        self._met: i64 = 0  # requests that came while we polled, since the last back-off
+        self._left: i64 = 0  # responses still to skip
 
     def answered(self) -> None:
-        """A small answer has left."""
+        """Call after a small response."""
         if self._left > 0:
             self._left -= 1
             return
@@ -63,7 +64,7 @@ class BusyPoll:
             self._loop.call_soon(self._poll)
 
     def heard(self) -> None:
-        """Bytes have come, on any connection."""
+        """Call when bytes arrive on any connection."""
         if self._until_ns:
             self._until_ns = 0
             self._skip = 0

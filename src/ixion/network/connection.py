@@ -1,17 +1,17 @@
 """One client's connection: the protocol that the event loop calls, around the sans-IO state in `wire.server`.
 
-The path of a request: the loop asks where to put bytes (`get_buffer`), they come (`buffer_updated`) and count in the
-memory pool, the request is whole, it goes to the request channel. From then on the connection is muted until the answer
-has left, so that one request is in flight. If there is no memory, the connection stops reading and waits for some.
+The path of a request: the loop asks where to put bytes (`get_buffer`), reports them (`buffer_updated`), and they count
+in the memory pool. A complete request goes to the request channel. Then the connection is muted until the response is
+sent, so that only one request is in flight. If the pool is full, the connection stops reading and waits for memory.
 
-Muting costs nothing for a client that waits for its answers: reading is paused only when more than a few KiB come while
-muted (`network.read_buffer`). These count in the memory pool; the rest stays in the client's socket. While a muted
-connection is read from, we notice that its client has gone, and the operation that waits for it is cancelled.
+A muted connection still reads: it pauses only when more than a few KiB arrive (`network.read_buffer`). These count in
+the memory pool; the rest stays in the socket. Because it reads, we notice when the client closes the connection, and
+cancel the operation that waits for it.
 
-A client that has closed only its sending half looks the same at first: the stream ends. It may still read, so it gets
-its answer, as from Kafka; but an operation that waits for others is cancelled after `half_closed_ms`.
+If a client has closed only its sending half, the stream ends too. It may still read, so it gets its response, as from
+Kafka; but an operation that waits for other clients is cancelled after `half_closed_ms`.
 
-`network.response_writer` writes the answer. `network.overdue` watches the time. Loop thread only.
+`network.response_writer` writes the response. `network.overdue` watches the time. Loop thread only.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Connection:
         first_max_bytes: i64 = 0,
         principal_rules: PrincipalRules | None = None,
     ) -> None:
-        """`gate`: clients of the listener authenticate; until then a request has `first_max_bytes` at most."""
+        """`gate`: clients must authenticate; until then a request may have `first_max_bytes` at most."""
         shared = processor.plane.shared
         self.processor = processor
         self.number = number
@@ -63,7 +63,7 @@ class Connection:
         self.gate = gate
         self.principal = ANONYMOUS
         self._principal_rules = principal_rules
-        self.rights: Rights | None = None  # of the principal, once there was a request; only with an authorizer
+        self.rights: Rights | None = None  # of the principal, from the first request on; only with an authorizer
         self.closing = False
         self.last_active_ns: i64 = shared.clock()
         self._shared = shared
@@ -78,28 +78,28 @@ class Connection:
         self._wire = ServerConnection(shared.limits.request_max_bytes if gate is None else first_max_bytes)
         self._transport: asyncio.Transport | None = None
         self._in_flight: Request | None = None
-        self._counted: i64 = 0  # bytes in the pool that are in `_wire`
+        self._counted: i64 = 0  # bytes in `_wire` that count in the pool
         self._large = False  # whether they count as those of a large request
-        self._begun_ns: i64 = 0  # when half a request was here and we began to read the rest
-        self._small = False  # both the last request and its response
-        self._throttled_ms: i64 = 0  # how long to wait after the answer in flight
+        self._begun_ns: i64 = 0  # when we began to read the rest of a request
+        self._small = False  # the last request and its response together are small
+        self._throttled_ms: i64 = 0  # how long to wait after the response in flight
         self._held = False  # waits for memory or for room in the queue
         self._reading_paused = False
         self._is_tls = False
         self._writer = ResponseWriter()
-        self._ended = False  # the client has sent its last byte
-        self._last = False  # close once the request in flight is answered
+        self._ended = False  # the client has closed its sending half
+        self._last = False  # close after the response to the request in flight
         self._reason = "peer"
         self._overdue = Overdue(self)
 
     @property
     def busy(self) -> bool:
-        """Whether the broker owes an answer."""
+        """Whether a request is in flight."""
         return self._in_flight is not None
 
     @property
     def waits_for_us(self) -> bool:
-        """Whether the client can do nothing: it waits for an answer, or for memory."""
+        """Whether the client waits for us: for a response, or for memory."""
         return self._in_flight is not None or self._held
 
     @property
@@ -125,7 +125,7 @@ class Connection:
             except NoRuleError as error:
                 log.info("closed a connection from %s: %s", self.address, error)
                 refused = True
-        # Paused as soon as anything is left over. A TLS transport takes 0 for "always".
+        # Pause as soon as a write leaves bytes over. A TLS transport would always pause with a limit of 0.
         self._is_tls = sending.get_extra_info("sslcontext") is not None
         sending.set_write_buffer_limits(1 if self._is_tls else 0, 0)
         self._overdue.arm()
@@ -155,18 +155,18 @@ class Connection:
         self._stalls.end(begun_ns, self)
 
     def eof_received(self) -> bool:
-        """The client sends no more. Answer what it has sent, then close the connection."""
+        """The client has closed its sending half. Respond to what it has sent, then close the connection."""
         self._ended = True
         if self._in_flight is not None and self._overdue.due_ns == NEVER:
             self._overdue.expect(self._shared.limits.half_closed_ms)
-        return self.waits_for_us and not self._is_tls  # TLS has no connections that are closed by half
+        return self.waits_for_us and not self._is_tls  # a TLS connection cannot be half-closed
 
     def pause_writing(self) -> None:
         self._writer.paused = True
         transport = self._transport
         if transport is None or self.closing:
             return
-        # The part that has left is kept with the rest, so the whole counts as memory.
+        # The transport keeps the sent part with the rest, so the whole write counts as memory.
         self._shared.slow_readers.add(self, self._writer.written)
         self._overdue.expect(self._shared.limits.patience_ms(transport.get_write_buffer_size()))
 
@@ -176,7 +176,7 @@ class Connection:
         self._shared.slow_readers.remove(self)
         self._overdue.due_ns = NEVER
         request = self._in_flight
-        # A TLS transport may pause and resume within one write: then the writer itself sees that it can go on.
+        # A TLS transport may pause and resume within one write: then the writer itself continues.
         if request is not None and request.answered and not self._writer.writing:
             if self._writer.has_more:
                 self._write_on()
@@ -200,11 +200,11 @@ class Connection:
     # What the stages call
 
     def send(self, request: Request) -> None:
-        """Send the answer to the request in flight, if it has one."""
+        """Send the response to the request in flight, if it has one."""
         request_size = request.frame.size
         request.release()
         if request is not self._in_flight:
-            raise RuntimeError("an answer to a request that is not in flight")
+            raise RuntimeError("a response to a request that is not in flight")
         transport = self._transport
         if transport is None or self.closing:
             self._in_flight = None
@@ -213,7 +213,7 @@ class Connection:
         if parts is None:
             self._sent()
             return
-        request.parts = None  # the transport has what is left; a closed connection must not keep it until collected
+        request.parts = None  # the transport has the rest; do not keep a second reference until garbage collection
         try:
             state = self._writer.write(transport, parts)
         except KafkaError as error:
@@ -229,7 +229,7 @@ class Connection:
             self._shared.loop.call_soon(self._write_on)
 
     def go_on(self) -> None:
-        """There is memory again, or room in the queue."""
+        """Continue: there is memory again, or room in the queue."""
         self._held = False
         if self._in_flight is None and not self.closing:
             self.last_active_ns = self._clock()
@@ -237,7 +237,7 @@ class Connection:
             self._read_next()
 
     def finish(self) -> None:
-        """The server stops: close now, or after the answer that the client waits for."""
+        """The server stops: close now, or after the response to the request in flight."""
         if self._in_flight is None:
             self._ended = True
             self.close("shutdown")
@@ -245,7 +245,7 @@ class Connection:
             self.end_with_answer("shutdown")
 
     def end_with_answer(self, reason: str) -> None:
-        """Close once the request in flight is answered."""
+        """Close after the response to the request in flight."""
         self._ended = True
         self._last = True
         self._reason = reason
@@ -262,7 +262,7 @@ class Connection:
         self._wire.expect_messages(bare)
 
     def throttle(self, wait_ms: i64) -> None:
-        """Do not read on for so long after the answer to the request in flight."""
+        """Do not read for this long after the response to the request in flight."""
         self._throttled_ms = max(self._throttled_ms, wait_ms)
 
     def refuse(self, reason: str, what: str) -> None:
@@ -280,12 +280,12 @@ class Connection:
         self._channel.forget(self)
         self._let_go()
         if self._writer.paused:
-            transport.abort()  # the client does not read what is left
+            transport.abort()  # the client does not read the rest of the response
         else:
             transport.close()
 
     def cut_off(self) -> None:
-        """Close now, even if the client waits for an answer."""
+        """Close now, even if the client waits for a response."""
         if self._transport is not None:
             self.closing = True
             self._transport.abort()
@@ -296,26 +296,26 @@ class Connection:
         self._overdue.arm()
 
     def is_slow(self, now_ns: i64) -> bool:
-        """Whether to close this connection for its half request, because others wait for memory."""
+        """Whether to close this connection, whose request arrives too slowly while others wait for memory."""
         due_ns = self._counted * 1_000_000_000 // self._shared.limits.slowest_bytes_per_second
         return now_ns - self.last_active_ns >= GRACE_NS or now_ns - self._begun_ns >= GRACE_NS + due_ns
 
     def is_overdue(self) -> None:
-        """The client should have gone on by now."""
+        """The client has exceeded a time limit."""
         request = self._in_flight
         if self._writer.paused:
             self.close("slow_reader")
         elif request is None:
             self.close("slow_sender")
         elif request.waits:
-            self.close("peer")  # its stream ended long ago, so it has probably gone
+            self.close("peer")  # the client closed its sending half long ago, so it has probably gone
         else:
-            self._overdue.expect(self._shared.limits.half_closed_ms)  # we are still working on its answer
+            self._overdue.expect(self._shared.limits.half_closed_ms)  # its request is still being handled
 
     # What happens inside
 
     def _read_next(self) -> None:
-        """Send the next request to the channel, if it is whole and there is memory and room for it."""
+        """Send the next request to the channel, if it is complete and there is memory and room for it."""
         wire = self._wire
         try:
             size = wire.announced()
@@ -348,7 +348,7 @@ class Connection:
         self._channel.send_request(request)
 
     def _read_rest(self, size: i64) -> None:
-        """Half a request is here: read on if there is memory, else wait for it."""
+        """Part of a request has arrived: read on if there is memory, else wait for it."""
         if self._ended:
             self.close("peer")
         elif not self._pool.may_read(self, self._large) and self._pool.wait(self, self._large):
@@ -360,7 +360,7 @@ class Connection:
             self._overdue.expect(self._shared.limits.patience_ms(size))
 
     def _count(self, large: bool) -> None:
-        """Count in the pool what has come of the next requests. `large`: whether the first of them is."""
+        """Count the bytes of the next requests in the pool. `large`: the first of them is a large one."""
         held = self._wire.held
         counted = self._counted
         if held != counted or large != self._large:
@@ -372,15 +372,15 @@ class Connection:
                 self._pool.release(counted, was_large)
 
     def _let_go(self) -> None:
-        """Drop what has come of the next requests now: this object itself goes only with the next collection."""
+        """Drop the bytes of the next requests now: this object is freed only by the next garbage collection."""
         self._wire.drop()
         self._count(False)
         self._shared.slow_senders.remove(self)
         if self._in_flight is None:
-            self._pool.leave(self)  # otherwise the request does, when it is released
+            self._pool.leave(self)  # otherwise the request calls it when it is released
 
     def _write_on(self) -> None:
-        """Write more of the response, until the client takes no more or others should have their turn."""
+        """Write more of the response, until the client accepts no more or other connections get their turn."""
         transport = self._transport
         if transport is None or self.closing or not self._writer.has_more:
             return
@@ -422,7 +422,7 @@ class Connection:
         self._read_next()
 
     def _wait_throttled(self) -> None:
-        """Read no further request for as long as the quota says."""
+        """Read no further request until the throttle time is over."""
         self._hold()
         self._shared.timer.call_later(self._throttled_ms, self.go_on)
         self._throttled_ms = 0

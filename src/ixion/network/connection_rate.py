@@ -1,14 +1,14 @@
-"""How fast clients may connect: max.connection.creation.rate, a second's worth of them at once after a quiet second.
+"""Limits how fast clients may connect (max.connection.creation.rate), with a burst of one second.
 
-Each connection is due 1/rate seconds after the one before. Accepting runs ahead of that by a second at most, and waits
-when it would run further. At a rate of 10, thirty clients that come together after a quiet time:
+Each connection is due 1/rate seconds after the one before. Accepting may run ahead of that by one second, and waits
+otherwise. At a rate of 10, thirty clients that connect together after a quiet time:
 
-    the first ten       at once, due at 0, 100, 200 … 900 ms
-    the eleventh        due at 1000 ms, taken as well: that is a second ahead
-    the twelfth         due at 1100 ms, taken at 100 ms; the last at 1900 ms
+    the first ten       accepted at once, due at 0, 100, 200 … 900 ms
+    the eleventh        due at 1000 ms, accepted at once too: one second ahead
+    the twelfth         due at 1100 ms, accepted at 100 ms; the last one at 1900 ms
 
-A connection that has to wait stays in the backlog of the system. The listeners of brokers and the controller do not
-wait.
+A connection that must wait stays in the backlog of the system. The listeners of brokers and the controller have no
+limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ConnectionRate:
         self._rate = rate
         self._timer = timer
         self._clock = clock
-        self._due_ns: i64 = 0  # the next one, if they came evenly
+        self._due_ns: i64 = 0  # when the next connection is due
         self._waiting: set[asyncio.Future[None]] = set()
 
     def set_rate(self, rate: int) -> None:
@@ -39,7 +39,7 @@ class ConnectionRate:
                 wake(each)
 
     async def wait(self) -> None:
-        """Until one more may come."""
+        """Wait until one more connection may be accepted."""
         while True:
             left_ns = self._take()
             if left_ns == 0:
@@ -55,7 +55,7 @@ class ConnectionRate:
                     bound.cancel()
 
     def _take(self) -> int:
-        """Nanoseconds until one more may come; 0: it may now, and has; negative: never, at this rate."""
+        """Nanoseconds until one more may be accepted; 0: now, and it is counted; negative: never, at this rate."""
         rate: i64 = self._rate
         if rate >= NO_LIMIT:
             return 0

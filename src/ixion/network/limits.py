@@ -1,4 +1,4 @@
-"""Every limit of the network in one value, beside its name in Kafka. Replaced as a whole at run time."""
+"""All limits of the network in one value, each with its name in Kafka. Replaced as a whole at run time."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Final
 NO_LIMIT: Final = 2**31 - 1
 MIB: Final = 1024 * 1024
 REFUSED: Final = "authentication"  # why a connection is closed
-# Between the answer to a refused login and the end of the connection: a client that meets both at once (kafka-python)
-# reports that the connection was lost, and not why.
+# Wait between the response to a refused login and the close: a client that sees both at once (kafka-python) reports a
+# lost connection and not the reason.
 LAST_WORD_MS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkLimits:
-    max_connections: int = 16_384  # max.connections; over it accepting waits
+    max_connections: int = 16_384  # max.connections; above it accepting waits
     max_connections_per_listener: Mapping[str, int] = field(default_factory=dict)  # listener.name.NAME.max.connections
-    max_connections_per_ip: int = NO_LIMIT  # max.connections.per.ip; over it the newcomer is closed
+    max_connections_per_ip: int = NO_LIMIT  # max.connections.per.ip; above it a new connection is closed
     max_connections_per_ip_overrides: Mapping[str, int] = field(
         default_factory=dict
-    )  # by address, as the socket says it
-    max_connection_creation_rate: int = NO_LIMIT  # max.connection.creation.rate; over it accepting waits
+    )  # by address, as the socket gives it
+    max_connection_creation_rate: int = NO_LIMIT  # max.connection.creation.rate; above it accepting waits
     max_idle_ms: int = 600_000  # connections.max.idle.ms; negative: never
     request_max_bytes: int = 100 * MIB  # socket.request.max.bytes
     queued_max_requests: int = 500  # queued.max.requests
     queued_max_request_bytes: int = 256 * MIB  # queued.max.request.bytes; negative: no pool
-    # The rest has no name in Kafka, which lets a stalled peer hold its memory indefinitely; we close it. A request that
-    # has begun to arrive, and a response that has begun to leave, must be complete after `stall_ms` plus the time that
-    # its bytes take at the slowest rate allowed.
+    # The rest has no name in Kafka, which lets a stalled peer hold its memory indefinitely; we close it. A request must
+    # arrive, and a response must leave, within `stall_ms` plus the time that its bytes take at the slowest rate
+    # allowed.
     stall_ms: int = 30_000
     slowest_bytes_per_second: int = 64 * 1024
-    half_closed_ms: int = 5_000  # how long an operation waits for others after its client has ended its stream
-    unsent_max_bytes: int = 256 * MIB  # of responses, all connections together; over it the slowest readers are closed
-    busy_poll_us: int = 100  # how long we poll for the next request after a small answer; 0: not at all
+    half_closed_ms: int = 5_000  # how long an operation may wait after its client has closed its sending half
+    unsent_max_bytes: int = 256 * MIB  # unsent responses of all connections; above it the slowest readers are closed
+    busy_poll_us: int = 100  # how long we poll for the next request after a small response; 0: not at all
 
     def patience_ms(self, size: int) -> int:
         """How long `size` bytes may take to arrive or to leave. 1 MiB at the defaults: 46 s."""

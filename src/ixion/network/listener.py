@@ -1,4 +1,4 @@
-"""An address that clients connect to: as it is configured, and as it was bound."""
+"""An address that clients connect to, as configured and as bound."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 class Listener:
     name: str  # PLAINTEXT, INTERNAL, CONTROLLER …
     host: str = "127.0.0.1"  # empty: every interface
-    port: int = 9092  # 0: one that is free
-    control_plane: bool = False  # requests of the controller, on processors, a queue and a handler of their own
-    inter_broker: bool = False  # brokers come in even when clients have used up max.connections
-    tls: Callable[[], ssl.SSLContext] | None = None  # asked for every connection, so that certificates can change
-    gate: Callable[[], Gate] | None = None  # one for every connection: clients must authenticate
+    port: int = 9092  # 0: any free port
+    control_plane: bool = False  # for the controller, with its own processors, queue and handler
+    inter_broker: bool = False  # accepts brokers even when clients have used up max.connections
+    tls: Callable[[], ssl.SSLContext] | None = None  # called for every connection, so that certificates can change
+    gate: Callable[[], Gate] | None = None  # called for every connection; clients must authenticate
     principal_rules: PrincipalRules | None = None  # users from the subjects of certificates; None: the subjects
     first_max_bytes: int = 512 * 1024  # of a request before the client has authenticated
-    backlog: int = 1024  # connections that the system keeps ready while accepting waits
+    backlog: int = 1024  # connections that the system queues while accepting waits
 
     @property
     def protected(self) -> bool:
@@ -34,7 +34,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundListener:
-    """A listener with the port that it got."""
+    """A listener with its bound port."""
 
     name: str
     host: str
@@ -42,4 +42,4 @@ class BoundListener:
 
 
 class BindError(Exception):
-    """A listener that cannot have its address."""
+    """A listener cannot bind its address."""

@@ -1,7 +1,7 @@
-"""What may be overdue on a connection: the next request, the rest of one, or the client's reading of an answer.
+"""The time limits of a connection: for the next request, for the rest of one, and for the client to read a response.
 
-One timer task stands for all of them. Activity only notes the time (`Connection.last_active_ns`); the task looks when
-it fires, and waits for the rest. Loop thread only.
+One timer task serves all of them. Activity only stores the time (`Connection.last_active_ns`); when the task fires, it
+checks that time and schedules itself again if the limit is not over. Loop thread only.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class Overdue(TimerTask):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(0)
-        self.due_ns: i64 = NEVER  # when the client must have done what it has begun
+        self.due_ns: i64 = NEVER  # when the client must have finished what it has begun
         self._wake_ns: i64 = NEVER  # when this task fires
         self._connection = connection
         self._shared = connection.processor.plane.shared
 
     def expect(self, ms: i64) -> None:
-        """The client must go on within `ms`."""
+        """The client must finish within `ms`."""
         self.due_ns = self._shared.clock() + ms * NS_PER_MS
         self.arm()
 
     def arm(self) -> None:
-        """Start or advance the task so that it fires in time, by the present limits."""
+        """Start the task, or make it fire earlier, according to the current limits."""
         idle_ms = self._shared.limits.max_idle_ms
         due_ns: i64 = self.due_ns
         if idle_ms >= 0:
@@ -56,7 +56,7 @@ class Overdue(TimerTask):
             self.due_ns = NEVER
             connection.is_overdue()
         elif connection.waits_for_us:
-            connection.last_active_ns = now_ns  # so it is not idle
+            connection.last_active_ns = now_ns  # a busy connection is not idle
         elif idle_ms >= 0 and now_ns - connection.last_active_ns >= idle_ms * NS_PER_MS:
             connection.close("idle")
         self.arm()

@@ -1,5 +1,5 @@
-"""What all connections of a plane share. The data plane serves clients and brokers, the control plane the controller:
-its requests must not queue behind a thousand fetches, so it has a queue and a handler of its own.
+"""State that connections share. The data plane serves clients and brokers, the control plane the controller: its
+requests must not queue behind a thousand fetches, so it has its own queue and handler.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def at_once(_address: str) -> int:
 
 
 class Shared:
-    """One of each for the whole server, both planes together."""
+    """Shared by the whole server, both planes."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Shared:
         stalls: StallWatch,
         arrive: Callable[[str], int] = at_once,
     ) -> None:
-        """`arrive`: the time after which a connection of an address is closed; 0: it may come in."""
+        """`arrive`: after how many milliseconds to close a connection of an address; 0: accept it."""
         self.limits = limits
         self.quotas = quotas
         self.timer = timer

@@ -1,8 +1,8 @@
-"""Owns a share of the connections: registers new ones, sends the responses out.
+"""Owns a share of the connections: registers new ones, sends responses.
 
-New connections wait in a short queue of their own until the loop has registered them; an acceptor that finds it full
-tries the next processor. Responses go through a queue, too, which is nearly always empty: a response that is given
-while another one is being sent must not grow the stack.
+New connections wait in a short queue until the loop has registered them; if it is full, the acceptor tries the next
+processor. Responses go through a queue too, which is nearly always empty: it keeps the stack flat if sending one
+response produces another.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ixion.network.listener import Listener
 from ixion.network.plane import Plane
 from ixion.network.request import Request
 
-NEW_CONNECTIONS: Final = 20  # that may wait to be registered, as in Kafka
+NEW_CONNECTIONS: Final = 20  # connections that may wait for registration, as in Kafka
 HANDSHAKE_S: Final = 10.0  # for a TLS handshake
 LAST_NUMBER: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedConnection:
-    """A connection that was accepted and counted."""
+    """A connection that is accepted and counted."""
 
     socket: socket.socket
     listener: Listener
@@ -72,7 +72,7 @@ class Processor:
         self._take_in()
 
     def stop(self) -> None:
-        """Take no more connections; close each one after the response that it waits for."""
+        """Accept no more connections; close each one after the response to its request in flight."""
         self._started = False
         self.stopped = True
         for accepted in self._accepted:
@@ -97,7 +97,7 @@ class Processor:
 
     def register(self, connection: Connection) -> None:
         self.connections[connection.number] = connection
-        if self.stopped:  # while the loop was still at it
+        if self.stopped:  # while the loop was registering it
             connection.finish()
 
     def unregister(self, connection: Connection, reason: str) -> None:
@@ -110,7 +110,7 @@ class Processor:
         while self._started and self._accepted:
             accepted = self._accepted.popleft()
             task = self.plane.shared.loop.create_task(self._register(accepted))
-            # A TLS handshake takes as long as its client likes; it must not keep others from being registered.
+            # A client may delay its TLS handshake, so handshakes do not count as waiting for registration.
             waiting = self._registering if accepted.listener.tls is None else self.handshaking
             waiting.add(task)
             task.add_done_callback(self._registered)
@@ -143,12 +143,12 @@ class Processor:
                 await loop.connect_accepted_socket(
                     lambda: protocol, accepted.socket, ssl=listener.tls(), ssl_handshake_timeout=HANDSHAKE_S
                 )
-        except OSError as error:  # it ended before it began; an SSLError is one
+        except OSError as error:  # closed during the handshake; SSLError is an OSError
             if self.connections.get(number) is not connection:
                 if listener.tls is not None:
                     self.plane.shared.strangers.met(accepted.address, listener.name, handshake_fault(error))
                 self._reject(accepted, "peer" if listener.tls is None else "handshake")
-        except asyncio.CancelledError:  # the server stops, and waits for every connection to be given back
+        except asyncio.CancelledError:  # the server stops, and waits until every connection is uncounted
             if self.connections.get(number) is not connection:
                 self._reject(accepted, "shutdown")
             raise

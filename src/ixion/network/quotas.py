@@ -1,10 +1,10 @@
-"""How many connections there may be: in total, per listener, per address.
+"""Limits the number of connections: in total, per listener, per address.
 
-Over the total or the listener's limit, accepting waits until a connection ends; over the address's limit the newcomer
-is closed. A protected listener (brokers, controller) is let in over the total if there are others: then clients lose
-connections instead, and so they do when a limit is lowered. Idle connections go first, then busy ones, and of each kind
-the one that has been quiet longest. Kafka closes connections for the total only; here a lowered limit of a listener or
-of an address closes connections at once as well.
+Above the total or the listener's limit, accepting waits until a connection ends; above the address's limit a new
+connection is closed. If there are several listeners, a protected one (brokers, controller) accepts connections beyond
+the total, and we close clients' connections instead. We also close connections when a limit is lowered: idle ones
+first, then busy ones, each time the one that was quiet longest. Kafka does so only for the total; we also do it for a
+listener's and an address's limit.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ConnectionQuotas:
             await slot
 
     def take(self, listener: str, address: str) -> bool:
-        """Count a new connection; False if its address has as many as it may have."""
+        """Count a new connection; False if its address has reached its limit."""
         count = self.per_address.get(address, 0)
         if count >= self._limits.of_address(address):
             return False
@@ -69,23 +69,23 @@ class ConnectionQuotas:
         if left:
             self.per_address[address] = left
         else:
-            del self.per_address[address]  # addresses of the past take no memory
+            del self.per_address[address]  # keep no entry for an address without connections
         self._wake()
         if self.total == 0 and self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
 
     def when_empty(self) -> asyncio.Future[None]:
-        """Done when the last connection has ended. There must be one."""
+        """A future that is done when the last connection has ended. There must be a connection."""
         self._empty = asyncio.get_running_loop().create_future()
         return self._empty
 
     @property
     def exceeded(self) -> bool:
-        """Whether a protected newcomer has brought the total over its limit."""
+        """Whether a connection of a protected listener has exceeded the total."""
         return self.total > self._limits.max_connections
 
     def excess(self, connections: Iterable[Connection]) -> list[Connection]:
-        """Which of `connections`, all that are registered, must be closed for the limits to hold."""
+        """The connections to close so that the limits hold; `connections` are all registered ones."""
         everyone = list(connections)
         going = [connection for connection in everyone if connection.closing]
         staying = [connection for connection in everyone if not connection.closing]

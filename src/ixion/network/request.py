@@ -1,10 +1,10 @@
-"""A request on its way through the broker, and how it is answered.
+"""A request on its way through the broker, and how to respond to it.
 
 A handler gets one and returns
 
-- buffers to send, size in front (`frame_response` makes them),
-- `None` if the client expects no answer (Produce with acks=0),
-- `LATER` if it will call `respond` or `no_response` itself: an operation that waits in a purgatory,
+- buffers to send, with the size in front (`frame_response` makes them),
+- `None` if the client expects no response (Produce with acks=0),
+- `LATER` if an operation in a purgatory will call `respond` or `no_response`,
 - an awaitable of one of these, for work that is done elsewhere (a thread, another broker).
 
 Everything here is called on the loop.
@@ -30,11 +30,11 @@ class Request:
     def __init__(
         self, connection: Connection, frame: RequestFrame, received_ns: i64, pool: MemoryPool, shared: bool
     ) -> None:
-        """`shared`: the connection has more in the chunk in which the frame lies, and counts that."""
+        """`shared`: the chunk with this frame has more bytes, and the connection counts it."""
         self.connection = connection
         self.frame = frame
         self.received_ns: i64 = received_ns
-        self.parts: list[Part] | None = None  # the answer, once there is one
+        self.parts: list[Part] | None = None  # the response, once there is one
         self.answered = False
         self._pool = pool
         self._counted: i64 = frame.size if shared else len(frame.data)
@@ -45,22 +45,22 @@ class Request:
 
     @property
     def waits(self) -> bool:
-        """Whether the answer depends on other clients: then it is not worked out for a client that has gone."""
+        """Whether the response depends on other clients; then the operation is cancelled if the client closes."""
         return self._when_gone is not None
 
     @property
     def lane(self) -> Lane:
-        """Where long work queues up: decoding or encoding very many elements."""
+        """The lane for long work: decoding or encoding very many elements."""
         return self.connection.processor.plane.shared.lane
 
     def grow(self, size: i64) -> None:
-        """Count `size` bytes more until the request is released: it was decoded, and that is not small."""
+        """Count `size` more bytes until the request is released: the decoded request takes memory too."""
         if not self._released:
             self._counted += size
             self._pool.take(size, self._large)
 
     def on_gone(self, cancel: Callable[[], None] | None) -> None:
-        """The answer may take long. Call `cancel` if the client goes before it has the answer. None: no longer."""
+        """Call `cancel` if the client closes the connection before the response. None: forget it."""
         self._when_gone = cancel
         if cancel is not None and self.connection.closing:
             self.lost()
@@ -71,15 +71,15 @@ class Request:
 
     @property
     def address(self) -> str:
-        """The client's, without the port."""
+        """The client's address, without the port."""
         return self.connection.address
 
     def respond(self, parts: list[Part]) -> None:
-        """Send the answer. Dropped if the client has gone meanwhile; a second one is an error."""
+        """Send the response. It is dropped if the connection is closed; a second one is an error."""
         self._settle(parts)
 
     def no_response(self) -> None:
-        """The client expects nothing; its next request may come."""
+        """The client expects no response; its next request may come."""
         self._settle(None)
 
     def release(self) -> None:
@@ -91,11 +91,11 @@ class Request:
             self._pool.leave(self.connection)
 
     def fail(self, error: Exception) -> None:
-        """There is no answer, and will not be: the connection ends."""
+        """There will be no response: close the connection."""
         self.connection.processor.plane.channel.failed(self, error)
 
     def lost(self) -> None:
-        """The connection has ended before the answer."""
+        """The connection was closed before the response."""
         cancel = self._when_gone
         if cancel is not None:
             self._when_gone = None

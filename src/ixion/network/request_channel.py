@@ -1,12 +1,12 @@
 """The bounded queue between processors and handlers, and the handlers.
 
-A stage on the loop, not a thread: a request that finds the queue empty is handled in the very call that brought it.
-While one is handled, what comes in is queued; that keeps the stack flat and lets every connection have its turn. After
-a slice of requests, or of time, the loop looks at its sockets.
+It runs on the loop, without threads: if the queue is empty, a request is handled in the call that brought it. Requests
+that come while one is handled are queued, which keeps the stack flat and is fair to all connections. After a slice of
+requests, or of time, the loop polls its sockets.
 
-A handler that returns has done its work. A handler that returns an awaitable counts as one of num.io.threads until the
-awaitable is done. When all of these are busy, requests queue up, and when `queued.max.requests` of them wait, we stop
-reading connections. So an operation that waits for an event must answer with LATER, or a few of them stop the broker.
+A handler that returns an awaitable counts as one of num.io.threads until the awaitable is done. When all of these are
+busy, requests queue up, and when `queued.max.requests` of them wait, we stop reading connections. So an operation that
+waits for an event must return LATER, or a few of them would stop the broker.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ixion.timer.turns import TURN_NS
 if TYPE_CHECKING:
     from ixion.network.connection import Connection
 
-SLICE: Final = 64  # requests handled before the loop gets its turn, even if they were quick
+SLICE: Final = 64  # requests handled before the loop gets its turn, however quick they are
 
 log = logging.getLogger("ixion.network")
 
@@ -69,7 +69,7 @@ class RequestChannel:
         return len(self._queue) >= self.queued_max
 
     def wait(self, connection: Connection) -> None:
-        """Let the connection go on when there is room in the queue."""
+        """Wake the connection when there is room in the queue."""
         self._waiting[connection] = None
 
     def forget(self, connection: Connection) -> None:
@@ -86,7 +86,7 @@ class RequestChannel:
         self._drain()
 
     async def stop(self) -> None:
-        """Drop what waits and cancel what runs."""
+        """Drop waiting requests and cancel running handlers."""
         for request in self._queue:
             request.release()
         self._queue.clear()
@@ -110,7 +110,7 @@ class RequestChannel:
                 self._run(queue.popleft())
                 if self._waiting:
                     self._let_in()
-                if queue:  # mostly there was one request only
+                if queue:  # usually there is only one request
                     now_ns: i64 = system_clock()
                     if until_ns == 0:
                         until_ns = now_ns + TURN_NS
@@ -161,7 +161,7 @@ class RequestChannel:
             self._drain()
 
     def failed(self, request: Request, error: Exception) -> None:
-        """The handler raised, so there is no answer: close the connection."""
+        """The handler raised: close the connection."""
         request.release()
         connection = request.connection
         connection.processor.plane.shared.times.note_failed(request.frame.api_key)

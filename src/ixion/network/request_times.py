@@ -1,9 +1,9 @@
 """How long requests take, by API key: a count, a sum and a histogram each.
 
-A request's time runs from the moment it was read whole until its answer has left, waiting in a purgatory included. Both
-moments are taken anyway, so measuring costs no look at the clock: a few additions, 30 to 60 ns compiled.
+The time of a request runs from its last byte until its response is sent, including a wait in a purgatory. Both times
+are known anyway, so measuring does not read the clock: a few additions, 30 to 60 ns compiled.
 
-    a Produce that took 180 µs: the first bound that is not below it is 250 µs, so its second bucket counts one more
+    a Produce of 180 µs: the first bound not below it is 250 µs, so its second bucket counts one more
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Final
 
 from ixion._native import i64
 
-# Upper bounds in ns: fine where a local broker lives, coarse where long polls end.
+# Upper bounds in ns: fine for the requests of a local broker, coarse for long polls.
 BOUNDS_NS: Final[list[int]] = [
     *(100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000),
     *(100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000),
     *(30_000_000_000, 60_000_000_000),
 ]
-KEYS: Final = 128  # Kafka's API keys are below
+KEYS: Final = 128  # Kafka's API keys are below it
 
 
 class ApiTimes:
     def __init__(self) -> None:
         self.count: i64 = 0
         self.sum_ns: i64 = 0
-        self.failed: i64 = 0  # requests that were not understood, or whose handler raised; they are not in `count`
-        self.buckets: list[int] = [0] * (len(BOUNDS_NS) + 1)  # each its own; the last is for what is above all bounds
+        self.failed: i64 = 0  # requests that could not be decoded or whose handler raised; not in `count`
+        self.buckets: list[int] = [0] * (len(BOUNDS_NS) + 1)  # not cumulative; the last is for times above all bounds
 
 
 class RequestTimes:

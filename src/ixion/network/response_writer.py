@@ -1,10 +1,11 @@
-"""Writes the responses of one connection, one at a time, and knows when a response has left.
+"""Writes the responses of one connection, one at a time, and detects when a response is sent.
 
-A response has left when the transport holds nothing of it. With a write buffer limit of zero the transport tells: it
-writes at once, calls `pause_writing` within `write` if anything is left over, and `resume_writing` when that is out.
+A response is sent when the transport has no bytes of it left. With a write buffer limit of zero the transport shows
+this: it writes at once, calls `pause_writing` within `write` if bytes are left over, and `resume_writing` when they are
+sent.
 
-Record data that is still in a file (`Deferred`) is read a piece at a time, the next piece when the last one is out.
-After a few pieces that the client took at once, other connections have their turn on the loop:
+Record data that is still in a file (`Deferred`) is read in pieces, each after the previous one is sent. After a few
+pieces that the client accepted at once, other connections get their turn on the loop:
 
     a fetch of 5 MB to a quick client    pieces 1, 2, turn over, 3, 4, turn over, 5, sent
     to a slow one                        piece 1, paused … resumed, piece 2, paused … resumed, piece 3 …
@@ -20,30 +21,30 @@ from typing import Final, cast
 from ixion._native import i64
 from ixion.protocol.codec.sink import Buffer, Deferred, Part
 
-# Bytes that are read from files and written at once: what a partition gives to a client that did not ask for more. With
-# a quarter of it a fetch of 1 MB took 1.4 times the processor time.
+# Bytes read from files and written at once: the default size of a partition in a fetch (max.partition.fetch.bytes).
+# With a quarter of it, a fetch of 1 MB took 1.4 times the processor time.
 PIECE: Final = 1 << 20
-TURN: Final = 2 * PIECE  # bytes that one connection writes before others have their turn
+TURN: Final = 2 * PIECE  # bytes that one connection writes before others get their turn
 
-# What `write` and `write_on` return.
-SENT: Final = 0  # the response has left
-PAUSED: Final = 1  # the client must take something first: go on when the transport resumes writing
-TURN_OVER: Final = 2  # others have their turn: go on in the next turn of the loop
+# Results of `write` and `write_on`.
+SENT: Final = 0  # the response is sent
+PAUSED: Final = 1  # the client must read first: continue when the transport resumes writing
+TURN_OVER: Final = 2  # continue in the next turn of the loop
 
 
 class ResponseWriter:
     def __init__(self) -> None:
-        self.paused = False  # the transport holds something that the client has not taken
-        self.writing = False  # a call of the transport's `write` is under way
+        self.paused = False  # the transport has bytes that the client has not read
+        self.writing = False  # a call of the transport's `write` is running
         self.size: i64 = 0  # bytes of the response
         self.written: i64 = 0  # bytes of the last write
-        self._parts: list[Part] | None = None  # of a response that has something in a file and is not written yet
-        self._next: i64 = 0  # the part of it that comes next
-        self._start: i64 = 0  # how much of that part is written
+        self._parts: list[Part] | None = None  # parts of a response that is not written completely
+        self._next: i64 = 0  # index of the next part
+        self._start: i64 = 0  # bytes of that part that are written
 
     @property
     def has_more(self) -> bool:
-        """Whether some of the response was not given to the transport yet."""
+        """Whether a part of the response was not given to the transport yet."""
         return self._parts is not None
 
     def write(self, transport: asyncio.Transport, parts: list[Part]) -> i64:
@@ -89,13 +90,13 @@ class ResponseWriter:
         return SENT
 
     def drop(self) -> None:
-        """The connection is over."""
+        """Drop the rest of the response: the connection is closed."""
         self._parts = None
 
     def _next_piece(self, parts: list[Part]) -> list[Buffer]:
         piece: list[Buffer] = []
         size: i64 = 0
-        read: i64 = 0  # of it, from files
+        read: i64 = 0  # bytes of the piece that come from files
         while self._next < len(parts):
             part = parts[self._next]
             if isinstance(part, Deferred):

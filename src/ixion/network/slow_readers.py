@@ -1,10 +1,10 @@
-"""Clients that do not read their responses: what is unsent is bounded, all connections together.
+"""Bounds the unsent responses of all connections together, for clients that do not read.
 
-One connection holds one unsent response at most, since it is not read from until that is out, and of a response that is
-in a file no more than a piece. Thousands of connections could still hold a list of all topics each. Over
-`unsent_max_bytes` the connections that have waited longest are closed, but none that has waited less than a second: a
-burst of large responses to healthy clients is over by then. Over twice the limit there is no such grace, or many
-clients that read nothing would hold gigabytes within their second.
+A connection has at most one unsent response in memory, because we read no further request until it is sent; of a
+response in a file, at most one piece. Thousands of connections could still have a list of all topics each. Above
+`unsent_max_bytes` we close the connections that have waited longest, but none that has waited less than a second: by
+then, a burst of large responses to healthy clients is over. Above twice the limit we close those too, or many clients
+that read nothing would hold gigabytes for a second.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SlowReaders:
             self.unsent -= since[1]
 
     def relieve(self) -> None:
-        """Close as many as necessary, and look again when the next one's second is over."""
+        """Close as many as necessary, and check again when the next one has waited a second."""
         now_ns = self._clock()
         while self.unsent > self.limit and self._since:
             connection, (since_ns, _) = next(iter(self._since.items()))

@@ -1,10 +1,10 @@
-"""Clients whose half-sent requests keep memory that others wait for: they are closed early.
+"""Closes clients early whose partial requests hold memory that others wait for.
 
-Every half request has a limit of time, half a minute and more (`limits.patience_ms`). That is right on a slow network
-and wrong while the memory pool is spent: 500 connections that send half a megabyte each and fall silent would keep
-all others out for that long. So while a connection waits for memory, we close connections that sent half a request
-and then nothing for a second, or less than the slowest rate allowed after the first second. A connection that we do not
-read from is left alone.
+A partial request has a time limit of half a minute and more (`limits.patience_ms`). That is right on a slow network,
+but too long while the memory pool is full: 500 connections that send half a megabyte each and then nothing would keep
+all others out for that long. So while a connection waits for memory, we close connections that sent part of a request
+and then nothing for a second, or less than the slowest rate allowed after the first second. We do not close a
+connection from which we do not read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ixion.network.connection import Connection
 
 GRACE_NS: Final = 1_000_000_000
-LOOK_MS: Final = 100  # between two looks at all half requests, while a connection waits for memory
+LOOK_MS: Final = 100  # between two checks of all partial requests, while a connection waits for memory
 
 
 class SlowSenders:
@@ -28,7 +28,7 @@ class SlowSenders:
         self._pool = pool
         self._timer = timer
         self._clock = clock
-        self._halves: dict[Connection, None] = {}  # connections that have sent half a request and may send the rest
+        self._halves: dict[Connection, None] = {}  # connections with a partial request from which we read
         self._armed = False
 
     @property
@@ -42,7 +42,7 @@ class SlowSenders:
         self._halves.pop(connection, None)
 
     def press(self) -> None:
-        """A connection waits for memory."""
+        """Call when a connection waits for memory."""
         if not self._armed:
             self._armed = True
             self._timer.call_later(LOOK_MS, self._look)

@@ -1,4 +1,4 @@
-"""The network at one moment, for metrics and views."""
+"""The current state of the network, for metrics and views."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ChannelSnapshot:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSnapshot:
     connections: Mapping[str, int]  # by listener
-    addresses: int  # that have a connection
+    addresses: int  # with a connection
     accepted: int
     closed: Mapping[str, int]  # by reason
     requests: int
@@ -31,5 +31,5 @@ class NetworkSnapshot:
     pool_size: int  # bytes; negative: no limit
     pool_used: int
     pool_waiting: int  # connections that wait for memory
-    slow_readers: int  # connections with an answer that has not left
+    slow_readers: int  # connections with an unsent response
     unsent_bytes: int

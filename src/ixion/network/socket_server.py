@@ -1,4 +1,4 @@
-"""The network of a broker: listeners, planes, and their limits at run time.
+"""The network of a broker: listeners, planes, and limits that can change at run time.
 
     server = SocketServer([Listener(name="PLAINTEXT", port=0)], handle, timer=timer)
     server.start_acceptors()       # the ports are open, connections queue up
@@ -6,7 +6,8 @@
     ...
     await server.stop(drain_ms=5000)
 
-As in Kafka each listener has an acceptor and processors of its own; those of the data plane share one request channel.
+As in Kafka, each listener has its own acceptor and processors; the listeners of the data plane share one request
+channel.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ixion.timer.clock import Clock, system_clock
 from ixion.timer.stall_watch import StallWatch
 from ixion.timer.timer import Timer
 
-CONTROL_QUEUE: Final = 20  # requests; Kafka's, like the one handler
+CONTROL_QUEUE: Final = 20  # requests, as in Kafka; so is the single handler
 
 log = logging.getLogger("ixion.network")
 
@@ -53,7 +54,7 @@ class SocketServer:
     ) -> None:
         names = [listener.name for listener in listeners]
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"a server needs listeners, each under a name of its own, not {names}")
+            raise ValueError(f"a server needs listeners with different names, not {names}")
         loop = asyncio.get_running_loop()
         limits = limits or NetworkLimits()
         quotas = ConnectionQuotas(limits, listeners)
@@ -121,7 +122,7 @@ class SocketServer:
             processor.start()
 
     async def stop(self, drain_ms: int = 10_000) -> None:
-        """Accept nothing more, let requests in flight be answered for `drain_ms` at most, close everything."""
+        """Stop accepting, wait at most `drain_ms` for the responses to requests in flight, close everything."""
         await asyncio.gather(*(acceptor.stop() for acceptor in self.acceptors))
         for processor in self._processors():
             processor.stop()
@@ -136,7 +137,7 @@ class SocketServer:
             await channel.stop()
 
     def set_limits(self, limits: NetworkLimits) -> None:
-        """Replace all limits. They hold at once, for open connections, too."""
+        """Replace all limits, at once and for open connections too."""
         shared = self._shared
         shared.limits = limits
         shared.pool.resize(limits.queued_max_request_bytes)
@@ -151,7 +152,7 @@ class SocketServer:
         self._close_excess()
 
     def change_handlers(self, handlers: int) -> None:
-        """Handle so many requests at a time from now on. Requests that are being handled go on."""
+        """Set how many requests are handled at a time. Running requests continue."""
         self._handlers = handlers
         self._data.resize(self._shared.limits.queued_max_requests, handlers)
 
@@ -197,6 +198,6 @@ class SocketServer:
         left = list(self._connections())
         if not left:  # the last one is closing already
             return
-        log.warning("closing %d connections: their requests were still in flight after the time to stop", len(left))
+        log.warning("closing %d connections whose requests are still in flight after the drain time", len(left))
         for connection in left:
             connection.cut_off()

@@ -1,6 +1,6 @@
 """Peers that do not speak Kafka: a health check that speaks HTTP, a scanner, a client that wants TLS.
 
-Each is closed and counted; the log has one line per address, however often it connects.
+Each connection is closed and counted; the log gets one line per address.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-REMEMBERED: Final = 1024  # addresses; the oldest is forgotten first
+REMEMBERED: Final = 1024  # addresses; the oldest is dropped first
 
 log = logging.getLogger("ixion.network")
 

@@ -1,7 +1,7 @@
-"""Connections over the quota of their address: accepted, never read, and closed when their wait is over (KIP-612).
+"""Holds connections above the quota of their address, unread, and closes them after their throttle time (KIP-612).
 
-The wait keeps a client that connects again at once from using the acceptor up. A thousand are held at most; over that,
-the newest is closed at once.
+The wait keeps a client that reconnects at once from overloading the acceptor. At most a thousand are held; beyond that,
+a new one is closed at once.
 """
 
 from __future__ import annotations
