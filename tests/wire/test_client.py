@@ -61,7 +61,7 @@ def test_an_answer_out_of_turn_ends_the_connection() -> None:
     client.request(18, 3, ApiVersionsRequest(), 0)
     client.receive(answer(1) + answer(0))
     for _ in range(2):
-        with pytest.raises(WireError, match="answer to 1, but the one to 0 is due") as caught:
+        with pytest.raises(WireError, match="response to 1, but the next one must be to 0") as caught:
             client.next_answer()
         assert caught.value.looks is Looks.ORDER
 
@@ -70,14 +70,14 @@ def test_a_response_to_no_request_ends_the_connection() -> None:
     client = ClientConnection()
     client.request(18, 3, ApiVersionsRequest(), 0, answered=False)
     client.receive(answer(0))
-    with pytest.raises(WireError, match="nothing was asked"):
+    with pytest.raises(WireError, match="no request is pending"):
         client.next_answer()
 
 
 def test_an_answer_without_a_header_ends_the_connection() -> None:
     client = ClientConnection()
     client.receive(struct.pack(">i", 2) + b"xx")
-    with pytest.raises(WireError, match="an answer of 2 bytes"):
+    with pytest.raises(WireError, match="a response of 2 bytes"):
         client.next_answer()
 
 

@@ -1,7 +1,7 @@
 """Framing and connection state without I/O, both roles: bytes in, events out.
 
-`framing` cuts the byte stream into frames, `server` is a client as the broker sees it, `client` a broker as its client
-sees it, `faults` says what was wrong with a stream and what it looked like. No socket and no clock here.
+`framing` splits the byte stream into frames, `server` is the broker's side of a connection, `client` the client's side,
+`faults` describes a broken stream. No socket and no clock here.
 """
 
 from ixion.wire.client import ClientConnection, ResponseFrame

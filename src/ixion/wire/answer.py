@@ -1,4 +1,4 @@
-"""What a handler returns: the buffers of a response, nothing, or the mark of an answer that comes later."""
+"""The result of a handler: the buffers of a response, None, or LATER for a response that comes later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Later:
     """The type of `LATER`."""
 
 
-# Returned by a handler that will answer by itself: the operation waits in a purgatory.
+# Returned by a handler that will respond itself: its operation waits in a purgatory.
 LATER: Final = Later()
 
 Answer = list[Part] | Later | None

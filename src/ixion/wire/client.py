@@ -1,8 +1,8 @@
-"""A broker as its client sees it: requests out, answers matched to them.
+"""The client's side of a connection: requests out, responses matched to them.
 
-A broker answers in the order it was asked, so the answer that comes must carry the correlation id of the oldest
-request that still waits for one. Anything else means that the two sides are out of step: the connection is over.
-Time is an argument, in milliseconds of any clock that does not go back.
+A broker responds in the order of the requests, so a response must have the correlation id of the oldest pending
+request. Any other id means that the two sides are out of step: the connection must be closed. Time is an argument, in
+milliseconds of any monotonic clock.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNSUPPORTED_VERSION: Final = int(ErrorCode.UNSUPPORTED_VERSION)
 
 
 class Pending:
-    """A request that waits for its answer."""
+    """A request that waits for its response."""
 
     def __init__(self, key: i64, version: i64, correlation_id: i64, sent_ms: i64) -> None:
         self.key: i64 = key
@@ -51,7 +51,7 @@ class ResponseFrame:
         self.end: i64 = end
 
     def decode(self) -> Struct:
-        """The body. A broker that is older than the ApiVersions it was asked for answers in version 0."""
+        """The body. A broker that does not support the version of an ApiVersions request responds in version 0."""
         version = self.version
         has_code = self.key == API_VERSIONS and self.end - self.start >= 6
         if has_code and read_i16_be(self.data, self.start + 4) == UNSUPPORTED_VERSION:
@@ -76,7 +76,7 @@ class ClientConnection:
     def request(
         self, key: i64, version: i64, body: Struct, now_ms: i64, *, answered: bool = True
     ) -> tuple[int, list[Buffer]]:
-        """The correlation id and the buffers to send. `answered=False` for a Produce with acks=0: none will come."""
+        """The correlation id and the buffers to send. `answered=False` for a Produce with acks=0: no response."""
         correlation_id = self._next_id
         header = RequestHeader(
             api_key=key, api_version=version, correlation_id=i32(correlation_id), client_id=self.client_id
@@ -91,37 +91,37 @@ class ClientConnection:
         self._framer.feed(data)
 
     def receive_from(self, buffer: memoryview) -> None:
-        """Like `receive`, from a buffer that the caller uses again."""
+        """As `receive`, from a buffer that the caller reuses."""
         self._framer.feed_from(buffer)
 
     @property
     def room(self) -> memoryview | None:
-        """Where the rest of a large answer belongs, for a caller that can read it there; then `received`."""
+        """Where to read the rest of a large response; call `received` then."""
         return self._framer.room
 
     def received(self, count: i64) -> None:
         self._framer.received(count)
 
     def next_answer(self) -> ResponseFrame | None:
-        """The next answer, or None while not all of it has come. WireError if it is not the one that is due."""
+        """The next response, or None if it is incomplete. WireError if it has the wrong correlation id."""
         framer = self._framer
         if not framer.complete():
             return None
         data, start, end = framer.take()
         if end - start < 4:
-            raise self._broken(WireError(Looks.GARBAGE, f"an answer of {end - start} bytes"))
+            raise self._broken(WireError(Looks.GARBAGE, f"a response of {end - start} bytes"))
         correlation_id = read_i32_be(data, start)
         if not self._pending:
-            raise self._broken(WireError(Looks.ORDER, f"an answer to {correlation_id}, but nothing was asked"))
+            raise self._broken(WireError(Looks.ORDER, f"a response to {correlation_id}, but no request is pending"))
         due = self._pending[0]
         if due.correlation_id != correlation_id:
-            text = f"an answer to {correlation_id}, but the one to {due.correlation_id} is due"
+            text = f"a response to {correlation_id}, but the next one must be to {due.correlation_id}"
             raise self._broken(WireError(Looks.ORDER, text))
         self._pending.popleft()
         return ResponseFrame(due, data, start, end)
 
     def oldest_sent_ms(self) -> int | None:
-        """When the request was sent that waits longest: what a request timeout is measured from."""
+        """When the oldest pending request was sent; a request timeout counts from there."""
         return self._pending[0].sent_ms if self._pending else None
 
     def _broken(self, fault: WireError) -> WireError:

@@ -1,7 +1,7 @@
-"""What can be wrong with a stream of frames, and what the bytes looked like instead.
+"""Errors of a stream of frames, and what protocol the bytes look like instead.
 
-The first four bytes of other protocols, read as a size, are absurd ones: `GET ` is 1 195 725 856 bytes. The log
-should say "an HTTP request" and not that number.
+The first four bytes of other protocols, read as a size, are absurd: `GET ` is 1 195 725 856 bytes. The log should say
+"an HTTP request" and not that number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ PEEK: Final = 16  # bytes of a refused frame, its size included, that go into th
 
 
 class Looks(Enum):
-    """What a stream that is not Kafka's looked like; the value is the name under which it is counted."""
+    """What a bad stream looks like; the value is its name in the counters."""
 
     HTTP = "http"
     TLS = "tls"
@@ -21,15 +21,15 @@ class Looks(Enum):
     NEGATIVE = "negative_size"
     EMPTY = "empty_frame"
     OVERSIZE = "oversize"
-    GARBAGE = "garbage"  # a frame, but no request in it
-    ORDER = "order"  # a response to no request that waits
+    GARBAGE = "garbage"  # a frame that is not a request
+    ORDER = "order"  # a response to no pending request
 
 
 _HTTP: Final = (b"GET ", b"PUT ", b"POST", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"TRAC", b"PRI ", b"HTTP")
 
 
 class WireError(Exception):
-    """The stream cannot be read further: close the connection. `looks` says why, the message shows the bytes."""
+    """The stream cannot be read further: close the connection. `looks` is the kind; the message shows the bytes."""
 
     def __init__(self, looks: Looks, message: str) -> None:
         super().__init__(message)
@@ -37,8 +37,8 @@ class WireError(Exception):
 
 
 def bad_size(size: int, limit: int, peek: bytes, shown: bool) -> WireError:
-    """The fault of a frame that announces `size`. Only a peer that has sent no valid request yet may
-    be speaking another protocol."""
+    """The error of a frame that claims `size` bytes. Only a peer that has sent no valid request yet may be speaking
+    another protocol."""
     if not shown:
         if peek[:4] in _HTTP:
             return WireError(Looks.HTTP, f"an HTTP message, not Kafka: {peek!r}")

@@ -1,21 +1,21 @@
-"""Cuts a stream of bytes into frames: a size of four bytes, big-endian, and that many bytes after it.
+"""Splits a stream of bytes into frames: a size of four bytes, big-endian, and that many bytes after it.
 
-    framer.feed(chunk)                 # as it came from the socket, of any length
-    framer.announced()                 # 120: the size of the next frame is known, its bytes need not be there
-    framer.complete()                  # True: they are
+    framer.feed(chunk)                 # bytes from the socket, of any length
+    framer.announced()                 # 120: the size of the next frame; its bytes may still be missing
+    framer.complete()                  # True: all its bytes are here
     data, start, end = framer.take()   # the frame is data[start:end]
 
-A frame that lies within one chunk is not copied: `take` names the chunk and the place in it. One that spans chunks is
-copied once, into a buffer that grows with what has really come, never with what was announced, and becomes the frame
-itself. Announcing 100 MiB costs the sender 4 bytes and us none.
+A frame inside one chunk is not copied: `take` returns the chunk and the position in it. A frame that spans chunks is
+copied once, into a buffer that becomes the frame. That buffer grows with the bytes that arrive, not with the size that
+the peer claims: a claim of 100 MiB allocates nothing.
 
-A client believes its broker (`trusting`): there the buffer has its full size at once, and the socket is read straight
+A client trusts its broker (`trusting`): there the buffer gets its full size at once, and the socket is read directly
 into it, without a copy:
 
-    framer.room                        # where the rest of the frame belongs; None: read anywhere and feed it
-    framer.received(count)             # so many bytes were read into `room`
+    framer.room                        # where to read the rest of the frame; None: read elsewhere and feed it
+    framer.received(count)             # `count` bytes were read into `room`
 
-Not thread-safe. A fault is final: it is raised again by every later call.
+Not thread-safe. After an error every later call raises it again.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from ixion._native import i64
 from ixion.wire.faults import PEEK, WireError, bad_size
 
 SIZE_BYTES: Final = 4
-CHUNK_COST: Final = 64  # bytes that a chunk costs beside its own: many chunks of one byte are not small
+CHUNK_COST: Final = 64  # bytes of overhead per chunk: many chunks of one byte take memory
 
 
 class Framer:
     def __init__(self, limit: i64) -> None:
         self.limit: i64 = limit  # largest frame, in bytes without its size; may change between frames
-        self.trusting = False  # whether a size that is announced is believed
-        self.shown = False  # whether the stream is known to be Kafka's; only the fault's wording depends on it
-        self._chunk = b""  # the chunk being read, from `_at` on; exhausted only when `_later` is empty
+        self.trusting = False  # whether to allocate the size that a frame claims
+        self.shown = False  # whether the stream is known to be Kafka's; only the wording of an error depends on it
+        self._chunk = b""  # the chunk being read, from `_at` on; used up only when `_later` is empty
         self._at: i64 = 0
-        self._later: deque[bytes] = deque()  # the chunks behind it
-        self._size: i64 = -1  # of the frame that has begun
-        self._body: BytesIO | None = None  # what has come of a frame that spans chunks
-        self._room: memoryview | None = None  # of a `_body` that has its full size: where what it lacks belongs
+        self._later: deque[bytes] = deque()  # the chunks after it
+        self._size: i64 = -1  # size of the current frame
+        self._body: BytesIO | None = None  # the bytes so far of a frame that spans chunks
+        self._room: memoryview | None = None  # the unfilled part of a `_body` that has its full size
         self._missing: i64 = 0  # bytes that `_body` lacks
         self._fault: WireError | None = None
 
@@ -57,7 +57,7 @@ class Framer:
             self._at = 0
 
     def feed_from(self, buffer: memoryview) -> None:
-        """Like `feed`, from a buffer that the caller uses again: the middle of a large frame is copied only once."""
+        """As `feed`, from a buffer that the caller reuses: the middle of a large frame is copied only once."""
         if self._missing > 0:
             self._fill(buffer)
         else:
@@ -65,18 +65,18 @@ class Framer:
 
     @property
     def room(self) -> memoryview | None:
-        """Where to read the rest of the frame into; None if there is no such place."""
+        """Where to read the rest of the frame; None: read elsewhere and call `feed`."""
         return self._room
 
     def received(self, count: i64) -> None:
-        """So many bytes were read into `room`."""
+        """`count` bytes were read into `room`."""
         room = self._room
         assert room is not None
         self._missing -= count
         self._room = room[count:] if self._missing > 0 else None
 
     def announced(self) -> i64:
-        """The size of the frame that comes next, or -1 while it is not known. WireError if it is absurd."""
+        """The size of the next frame, or -1 if it is not known yet. WireError if it is negative, 0 or too large."""
         if self._size >= 0:
             return self._size
         if self._fault is not None:
@@ -85,7 +85,7 @@ class Framer:
         if len(self._chunk) - at >= SIZE_BYTES:
             self._at = at + SIZE_BYTES
             return self._begin(i64(read_i32_be(self._chunk, at)))
-        head = self._chunk[at:]  # three bytes at most
+        head = self._chunk[at:]  # at most three bytes
         while self._later:
             chunk = self._later.popleft()
             lacking = SIZE_BYTES - len(head)
@@ -99,7 +99,7 @@ class Framer:
         return -1
 
     def complete(self) -> bool:
-        """Whether all of the next frame is there."""
+        """Whether the next frame is complete."""
         size = self.announced()
         if size < 0:
             return False
@@ -110,14 +110,14 @@ class Framer:
         return self._missing == 0
 
     def take(self) -> tuple[bytes, i64, i64]:
-        """The frame, which must be complete, as a buffer and the place in it."""
+        """The next frame, which must be complete: a buffer, and start and end in it."""
         assert self.complete(), "take() needs a complete frame"
         size = self._size
         self._size = -1
         body = self._body
         if body is not None:
             self._body = None
-            return body.getvalue(), 0, size  # the buffer itself, not a copy: it has no other user
+            return body.getvalue(), 0, size  # no copy: BytesIO returns its own buffer
         data = self._chunk
         start = self._at
         self._at = start + size
@@ -128,12 +128,12 @@ class Framer:
 
     @property
     def inside_frame(self) -> bool:
-        """Whether a frame has begun and is not whole yet."""
+        """Whether a frame has begun and is incomplete."""
         return self._missing > 0 or self._size >= 0 or self._at < len(self._chunk)
 
     @property
     def held(self) -> i64:
-        """Bytes of memory that are kept here."""
+        """Bytes of memory in use here."""
         held: i64 = len(self._chunk)
         for chunk in self._later:
             held += len(chunk) + CHUNK_COST
@@ -145,12 +145,12 @@ class Framer:
         return self._chunk is chunk
 
     def break_off(self, fault: WireError) -> None:
-        """The reader of the frames found one that ends the stream."""
+        """Makes every later call raise `fault`: the reader found a bad frame."""
         self._fault = fault
         self._size = -1
 
     def drop(self) -> None:
-        """Drop all bytes: the rest is not needed."""
+        """Drop all bytes."""
         self._chunk = b""
         self._at = 0
         self._later = deque()
@@ -171,7 +171,7 @@ class Framer:
         return size
 
     def _gather(self, size: i64) -> None:
-        """The frame goes on beyond this chunk: collect its parts."""
+        """Collect the parts of a frame that spans chunks."""
         begun = memoryview(self._chunk)[self._at :]
         self._missing = size
         if self.trusting:

@@ -1,9 +1,9 @@
-"""A client as the broker sees it: bytes in, requests out, one at a time.
+"""The broker's side of a connection: bytes in, requests out, one at a time.
 
     wire.receive(chunk)
-    request = wire.next_request()      # None: not all of it has come; `announced` says how large it will be
+    request = wire.next_request()      # None: it is incomplete; `announced` is its size
     ...
-    wire.answered()                    # now the next one may come out
+    wire.answered()                    # now the next request may come out
 
 | state | next_request                | answered | a fault   |
 |-------|-----------------------------|----------|-----------|
@@ -11,12 +11,12 @@
 | busy  | None, the bytes wait        | open     |           |
 | broken| raises the fault            | refused  |           |
 
-Because a request comes out only when the one before it has been answered, answers leave in the order of their requests,
-even if a client sends ahead. The first request of a connection must be one of Kafka's keys with a header that can be
-read. A listener that authenticates its clients begins with a small limit, and calls `set_limit` once it knows a client.
+A request comes out only after the response to the one before, so responses leave in the order of the requests, even if
+a client sends ahead. The first request of a connection must have a known API key and a valid header. A listener with
+authentication starts with a small limit, and calls `set_limit` once a client has authenticated.
 
-A client that began with SaslHandshake 0 goes on with bare SASL messages, without headers (`expect_messages`). Each
-comes out as the request that it would be today: SaslAuthenticate 0.
+After SaslHandshake 0 a client sends bare SASL messages, without headers (`expect_messages`). Each comes out as a
+SaslAuthenticate 0 request.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ STATES: Final = ("open", "busy", "broken")
 
 
 class RequestFrame:
-    """A whole request, `data[start:end]`, of at least eight bytes. The rest of its header is read when asked for."""
+    """A complete request, `data[start:end]`, of at least 8 bytes. The rest of its header is decoded on first use."""
 
     def __init__(self, data: bytes, start: i64, end: i64) -> None:
         self.data = data
@@ -62,7 +62,7 @@ class RequestFrame:
 
     @property
     def header(self) -> RequestHeader:
-        """Read on first use. DecodeError or UnsupportedVersionError if it is not one."""
+        """Decoded on first use. DecodeError or UnsupportedVersionError if it is not valid."""
         if self._header is None:
             self._header, _ = decode_request_header(self.data, self.start, self.end)
         return self._header
@@ -75,14 +75,14 @@ class RequestFrame:
         return decode_request(self.data, self.start, self.end, budget)
 
     def decode_at_once(self) -> tuple[RequestHeader, Struct]:
-        """TooLongError if it is a request for `decode_steps`."""
+        """TooLongError if the request needs `decode_steps`."""
         return decode_at_once(self.data, self.start, self.end)
 
     def decode_steps(self) -> Generator[None, None, tuple[RequestHeader, Struct, int]]:
         return decode_steps(self.data, self.start, self.end)
 
     def drop(self) -> None:
-        """Let go of the bytes; the numbers and a header that was read stay."""
+        """Drop the bytes; the numbers and a decoded header stay."""
         self.data = b""
         self.start = self.end = 0
 
@@ -104,20 +104,20 @@ class ServerConnection:
 
     @property
     def inside_frame(self) -> bool:
-        """Whether a part of a request has come."""
+        """Whether part of a request has arrived."""
         return self._framer.inside_frame
 
     @property
     def held(self) -> i64:
-        """Bytes that are kept here, of requests that have not come out."""
+        """Bytes of requests that have not come out yet."""
         return self._framer.held
 
     def keeps(self, request: RequestFrame) -> bool:
-        """Whether the chunk in which this request lies is kept here too, because more of it is to come out."""
+        """Whether the chunk of this request is still in use here, because it has bytes of later requests."""
         return self._framer.keeps(request.data)
 
     def set_limit(self, limit: i64) -> None:
-        """The largest request from now on; one that has begun may end."""
+        """Set the largest request from the next one on."""
         self._framer.limit = limit
 
     def expect_messages(self, bare: bool) -> None:
@@ -128,15 +128,15 @@ class ServerConnection:
         self._framer.feed(data)
 
     def receive_from(self, buffer: memoryview) -> None:
-        """Like `receive`, from a buffer that the caller uses again."""
+        """As `receive`, from a buffer that the caller reuses."""
         self._framer.feed_from(buffer)
 
     def drop(self) -> None:
-        """The connection is gone: drop what has come of a request."""
+        """The connection is closed: drop the bytes of a partial request."""
         self._framer.drop()
 
     def announced(self) -> i64:
-        """The size of the request that comes next; -1 if it is not known yet, or the one before is unanswered."""
+        """The size of the next request; -1 if it is not known yet, or the one before is still in flight."""
         if self._state == BUSY:
             return -1
         try:
@@ -166,7 +166,7 @@ class ServerConnection:
         return request
 
     def answered(self) -> None:
-        """The request in flight has its answer, or needs none."""
+        """The request in flight has its response, or needs none."""
         if self._state != BUSY:
             raise RuntimeError(f"no request is in flight; the connection is {self.state}")
         self._state = OPEN
@@ -180,6 +180,6 @@ class ServerConnection:
 
     def _broken(self, frame: bytes, why: str) -> WireError:
         self._state = BROKEN
-        fault = WireError(Looks.GARBAGE, f"a frame of {len(frame)} bytes that is no request, {frame[:PEEK]!r}: {why}")
+        fault = WireError(Looks.GARBAGE, f"a frame of {len(frame)} bytes is not a request, {frame[:PEEK]!r}: {why}")
         self._framer.break_off(fault)
         return fault
