@@ -1,1 +1,1 @@
-"""Client quotas: which limit holds for a client, how fast it goes, and how long it must wait. No I/O."""
+"""Client quotas: the limit of a client, its rate, and its throttle time. No I/O."""

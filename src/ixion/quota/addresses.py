@@ -1,7 +1,7 @@
-"""How fast an address may connect: `connection_creation_rate`, for one address or for each of the others (KIP-612).
+"""Limits how fast an address may connect: `connection_creation_rate`, for one address or as the default (KIP-612).
 
-The rate is measured over windows, as that of bytes. A connection over it does not count; it is held unread for the time
-that its address would have to wait, one window at most, and closed then.
+The rate is measured over windows, like byte rates. A connection above the quota is not counted; it is held unread for
+the throttle time of its address, at most one window, and then closed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ixion.quota.rate import Rate
 
 class AddressRates:
     def __init__(self, windows: int, window_ms: int, monotonic_ms: Callable[[], int]) -> None:
-        self.bounds: dict[str, float] = {}  # connections a second, by address; DEFAULT: of each that is not named
+        self.bounds: dict[str, float] = {}  # connections per second, by address; DEFAULT: for every other address
         self.refused = 0
         self._windows = windows
         self._window_ms = window_ms
@@ -23,7 +23,7 @@ class AddressRates:
         self._rates: dict[str, Rate] = {}
 
     def put(self, address: str, bound: float | None) -> None:
-        """None: there is no quota for the address any more."""
+        """Set the quota of an address; None removes it."""
         if bound is None:
             self.bounds.pop(address, None)
         else:
@@ -32,7 +32,7 @@ class AddressRates:
             self._rates.clear()
 
     def arrive(self, address: str) -> int:
-        """0: the connection may come in. Otherwise the time in milliseconds after which it is closed."""
+        """0: accept the connection. Otherwise close it after this many milliseconds."""
         bounds = self.bounds
         if not bounds:
             return 0

@@ -1,13 +1,12 @@
-"""Which quota holds for a client: the most special one that is set, in Kafka's order.
+"""Finds the quota of a client: the most specific one that is set, in Kafka's order.
 
     1  user and client id          5  every user, every client id
     2  user, every client id       6  every user
     3  user                        7  client id
     4  every user, client id       8  every client id
 
-"Every" is the default of its kind: a quota of its own for each user or client id that it holds for, not one for all
-together. 1, 2, 4 and 5 are for a user with a client id, 3 and 6 for all clients of a user together, 7 and 8 for all
-clients with that id, of any user.
+"Every" is Kafka's default entity: each user or client id that it applies to has its own quota. 1, 2, 4 and 5 apply to a
+user with a client id; 3 and 6 to all clients of a user together; 7 and 8 to all clients with that id, of any user.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from typing import Final, NamedTuple
 
 DEFAULT: Final = "<default>"
 
-PRODUCE: Final = "producer_byte_rate"  # bytes of requests a second
-FETCH: Final = "consumer_byte_rate"  # bytes of records a second
+PRODUCE: Final = "producer_byte_rate"  # bytes of requests per second
+FETCH: Final = "consumer_byte_rate"  # bytes of records per second
 REQUEST: Final = "request_percentage"  # of one core
-MUTATION: Final = "controller_mutation_rate"  # partitions created and deleted a second
+MUTATION: Final = "controller_mutation_rate"  # partitions created and deleted per second
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
-CONNECTIONS: Final = "connection_creation_rate"  # of an address, a second
-MOST_FOUND: Final = 10_000  # clients whose quota is remembered
+CONNECTIONS: Final = "connection_creation_rate"  # of an address, per second
+MOST_FOUND: Final = 10_000  # clients whose quota is cached
 
 
 class Entity(NamedTuple):
@@ -40,7 +39,7 @@ class QuotaLimits:
     def __init__(self) -> None:
         self.entities: dict[Entity, dict[str, float]] = {}
         self._by_kind: dict[str, dict[Entity, float]] = {kind: {} for kind in KINDS}
-        self._found: dict[tuple[str, str, str], Found | None] = {}  # what `find` has found, until a quota changes
+        self._found: dict[tuple[str, str, str], Found | None] = {}  # results of `find`, until a quota changes
 
     @property
     def any(self) -> bool:
@@ -50,7 +49,7 @@ class QuotaLimits:
         return bool(self._by_kind[kind])
 
     def put(self, entity: Entity, quotas: Mapping[str, float]) -> None:
-        """Make `quotas` all that is set for the entity."""
+        """Replace all quotas of the entity."""
         self._found.clear()
         kept = {kind: value for kind, value in quotas.items() if kind in self._by_kind}
         for kind, bounds in self._by_kind.items():
@@ -91,8 +90,8 @@ class QuotaLimits:
 
 
 def quotas_of(config: Mapping[str, str]) -> dict[str, float]:
-    """The quotas among the settings of an entity. ValueError for one that is no number above 0: Apache Kafka may have
-    written it, and a wait is a share of it."""
+    """The quotas among the settings of an entity. ValueError for one that is not a number above 0: Apache Kafka may
+    have stored it, and the throttle time is divided by it."""
     found = {kind: float(config[kind]) for kind in KINDS if kind in config}
     for kind, bound in found.items():
         if not 0 < bound < float("inf"):

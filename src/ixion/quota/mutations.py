@@ -1,8 +1,8 @@
-"""How many partitions clients may create and delete: `controller_mutation_rate`, by a token bucket for each quota.
+"""Limits how many partitions clients create and delete: `controller_mutation_rate`, with a token bucket per quota.
 
-Clients that know the quota (KIP-599) are refused with THROTTLING_QUOTA_EXCEEDED while there is a debt; nothing is taken
-from the bucket then. The changes of older clients are made, and they wait. Not thread-safe: it belongs to the event
-loop.
+While the bucket is in debt, clients that support the quota (KIP-599) get THROTTLING_QUOTA_EXCEEDED, and nothing is
+taken from the bucket. The changes of older clients are made, and the clients are throttled. Not thread-safe: only the
+event loop uses it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ixion.quota.token_bucket import TokenBucket
 
 class Verdict(NamedTuple):
     accepted: bool
-    wait_ms: int  # for which the client must wait
+    wait_ms: int  # throttle time of the client
 
 
 ACCEPTED = Verdict(True, 0)
@@ -32,7 +32,7 @@ class Mutations:
         self._buckets: dict[tuple[str, str], TokenBucket] = {}
 
     def record(self, user: str, client_id: str, count: int, strict: bool) -> Verdict:
-        """Take `count` changes from the bucket of a client. `strict`: not while there is a debt."""
+        """Take `count` changes from the bucket of a client. `strict`: refuse while the bucket is in debt."""
         found = self.limits.find(MUTATION, user, client_id)
         if found is None:
             return ACCEPTED
@@ -50,5 +50,5 @@ class Mutations:
             if len(self._buckets) >= MOST_RATES:
                 del self._buckets[next(iter(self._buckets))]
             bucket = TokenBucket(self._windows, self._window_ms, bound, now_ms)
-        self._buckets[key] = bucket  # at the end: the last that was used
+        self._buckets[key] = bucket  # last: the most recently used
         return bucket

@@ -1,8 +1,7 @@
-"""How long clients must wait: what they did is recorded, and compared with the quota that holds for them.
+"""Computes the throttle time of clients: records what they do and compares it with their quota.
 
-A client that goes too fast waits until its rate would be at the quota if it did nothing meanwhile:
-(rate - quota) / quota of the time that the rate is about. For time of the processor it waits one window at most.
-Not thread-safe: it belongs to the event loop.
+A client above its quota waits until its rate would be at the quota if it did nothing meanwhile: (rate - quota) / quota
+of the measured time. For processor time it waits at most one window. Not thread-safe: only the event loop uses it.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from typing import Final
 from ixion.quota.limits import REQUEST, Entity, QuotaLimits
 from ixion.quota.rate import Rate
 
-MOST_RATES: Final = 10_000  # remembered; the one that was not used for the longest time goes first
+MOST_RATES: Final = 10_000  # rates kept; the least recently used is dropped first
 
 
 class Quotas:
     def __init__(self, windows: int, window_ms: int, monotonic_ms: Callable[[], int]) -> None:
         self.limits = QuotaLimits()
-        self.on_change: Callable[[], None] | None = None  # there are quotas now, or none any more
-        self.throttled: dict[str, int] = {}  # how often, by kind
+        self.on_change: Callable[[], None] | None = None  # called when the first quota is set or the last removed
+        self.throttled: dict[str, int] = {}  # number of throttled requests, by kind
         self._windows = windows
         self._window_ms = window_ms
         self._monotonic_ms = monotonic_ms
@@ -33,7 +32,7 @@ class Quotas:
             self.on_change()
 
     def record(self, kind: str, user: str, client_id: str, value: float) -> int:
-        """Note what a client did; the time in milliseconds for which it must wait."""
+        """Record what a client did; returns its throttle time in milliseconds."""
         found = self.limits.find(kind, user, client_id)
         if found is None:
             return 0
@@ -51,11 +50,11 @@ class Quotas:
         return wait_ms
 
     def note(self, kind: str) -> None:
-        """Count a client that must wait."""
+        """Count a throttled request."""
         self.throttled[kind] = self.throttled.get(kind, 0) + 1
 
     def most_at_once(self, kind: str, user: str, client_id: str) -> float | None:
-        """What a client may do in all windows together: no single fetch gives more. None: no quota holds for it."""
+        """The quota times all windows: no single fetch returns more. None: the client has no quota."""
         found = self.limits.find(kind, user, client_id)
         return None if found is None else found.bound * (self._windows - 1) * self._window_ms / 1_000
 
@@ -65,5 +64,5 @@ class Quotas:
             if len(self._rates) >= MOST_RATES:
                 del self._rates[next(iter(self._rates))]
             rate = Rate(self._windows, self._window_ms)
-        self._rates[key] = rate  # at the end: the last that was used
+        self._rates[key] = rate  # last: the most recently used
         return rate

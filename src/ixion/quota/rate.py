@@ -1,9 +1,9 @@
 """A rate over the last windows of time, as Kafka measures it for quotas.
 
-Values are summed in windows of `window_ms`, of which the last `count` are kept, and one more that overlaps the oldest.
-The rate is their sum over the time since the oldest began; while fewer than `count` - 1 windows have passed, the
-missing ones count as time in which nothing happened. So a client may begin with a burst: with 11 windows of 1 s and
-1,000 bytes/s, 10,000 bytes at once are a rate of 1,000 bytes/s.
+Values are summed in windows of `window_ms`. The last `count` windows are kept, and one more that overlaps the oldest.
+The rate is their sum divided by the time since the oldest began. While fewer than `count` - 1 windows have passed, the
+missing ones count as idle time. So a client may begin with a burst: with 11 windows of 1 s and 1,000 bytes/s, 10,000
+bytes at once are a rate of 1,000 bytes/s.
 
     t = 0.0 s   10,000 bytes   rate 10,000 / 10 s = 1,000   within the quota
     t = 0.5 s   +1,050 bytes   rate 11,050 / 10.5 s = 1,052  52 too many: wait 52 / 1,000 of 10.5 s = 550 ms
@@ -43,7 +43,7 @@ class Rate:
         window.last_ms = now_ms
 
     def measure(self, now_ms: int) -> tuple[float, int]:
-        """The rate a second, and the time in milliseconds that it is about."""
+        """The rate per second, and the measured time in milliseconds."""
         total, length_ms = self._sum(now_ms)
         missing = self._count - 1 - length_ms // self._window_ms
         if missing > 0:
@@ -52,13 +52,13 @@ class Rate:
         return total * 1_000 / length_ms, length_ms
 
     def measure_simply(self, now_ms: int) -> float:
-        """The rate a second over the time since the oldest window began, or over one window: no burst at the start.
-        Kafka's SimpleRate, by which it limits replication."""
+        """The rate per second over the time since the oldest window began, at least one window: no burst at the start.
+        Kafka's SimpleRate, which limits replication."""
         total, length_ms = self._sum(now_ms)
         return total * 1_000 / max(length_ms, self._window_ms)
 
     def _sum(self, now_ms: int) -> tuple[float, int]:
-        """What was recorded in windows that have not expired, and the time since the oldest of them began."""
+        """The sum of the windows that have not expired, and the time since the oldest of them began."""
         oldest_ms = now_ms
         total = 0.0
         expired_ms = now_ms - self._count * self._window_ms
