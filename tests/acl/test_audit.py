@@ -15,7 +15,7 @@ def test_a_refusal_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     authorizer = Authorizer((), False, lambda: 0)
     authorizer.rights_of("User:bob", "10.1.2.3").may(WRITE, TOPIC, "payments")
     assert [record.getMessage() for record in caplog.records] == [
-        "User:bob from 10.1.2.3 was refused Write on Topic:payments: there is no rule about the resource"
+        "User:bob from 10.1.2.3 was refused Write on Topic:payments: the resource has no rules"
     ]
     assert authorizer.audit.refused == {(WRITE, TOPIC): 1}
 
@@ -38,7 +38,7 @@ def test_many_refusals_are_few_lines(caplog: pytest.LogCaptureFixture) -> None:
     assert len(caplog.records) == 100
     now[0] = 1_000
     rights.may(WRITE, TOPIC, "payments")
-    assert caplog.records[100].getMessage() == "99900 refusals are not in this log, because there were too many"
+    assert caplog.records[100].getMessage() == "99900 refusals are not in this log: there were too many"
     assert len(caplog.records) == 102
     assert authorizer.audit.refused == {(WRITE, TOPIC): 100_001}
 

@@ -126,7 +126,7 @@ def test_a_decision_says_which_rule_it_went_by() -> None:
     )
     assert made.decide("User:root", "h", WRITE, TOPIC, "payroll").why == "User:root is a super user"
     assert made.decide("User:alice", "h", READ, TOPIC, "payroll").why == "no rule allows it"
-    assert made.decide("User:alice", "h", READ, TOPIC, "t").why == "there is no rule about the resource"
+    assert made.decide("User:alice", "h", READ, TOPIC, "t").why == "the resource has no rules"
 
 
 def test_what_any_topic_may_be_written_means() -> None:

@@ -72,7 +72,7 @@ def test_check_says_which_rule_decides(ixion: Ixion) -> None:
         "User:alice may not Write Topic:payroll: DENY Write to User:alice from * on Topic:LITERAL:payroll\n"
     )
     assert ixion("acl", "check", "bob", "alter", "cluster", code=1) == (
-        "User:bob may not Alter Cluster:kafka-cluster: there is no rule about the resource\n"
+        "User:bob may not Alter Cluster:kafka-cluster: the resource has no rules\n"
     )
     assert "is a super user" in ixion("acl", "check", "root", "alter", "cluster")
 

@@ -1,1 +1,1 @@
-"""Access rules: what they are, which one decides, and decisions that are remembered. No I/O."""
+"""ACLs: their rules, which rule decides, and a cache of decisions. No I/O."""

@@ -1,9 +1,9 @@
-"""The audit log: one line for each refusal, at most BURST at once and RATE a second; the rest is counted.
+"""The audit log: one line per refusal, at most BURST at once and RATE per second; the rest is counted.
 
     User:bob from 10.1.2.3 was refused Write on Topic:payments: no rule allows it
 
-The logger is `ixion.audit`. At DEBUG it also has a line for each grant when that is decided; decisions are remembered,
-so later uses of the same right have none.
+The logger is `ixion.audit`. At DEBUG it also gets a line when a right is granted; decisions are cached, so later uses
+of the same right log nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ixion.acl.names import Operation, ResourceKind
 logger = logging.getLogger("ixion.audit")
 
 BURST: Final = 100
-RATE: Final = 10  # lines a second
+RATE: Final = 10  # lines per second
 SHOWN: Final = 200  # characters of a name: a client may send 32,767 of them
 
 
@@ -27,7 +27,7 @@ class Audit:
         self._room = BURST * 1_000  # thousandths of lines
         self._at_ms = monotonic_ms()
         self._left_out = 0
-        self.refused: dict[tuple[int, int], int] = {}  # how often, by operation and kind of resource
+        self.refused: dict[tuple[int, int], int] = {}  # number of refusals, by operation and kind of resource
 
     def note_refused(self, principal: str, host: str, operation: int, kind: int, name: str, why: str) -> None:
         key = (operation, kind)
@@ -40,7 +40,7 @@ class Audit:
             return
         self._room -= 1_000
         if self._left_out:
-            logger.warning("%d refusals are not in this log, because there were too many", self._left_out)
+            logger.warning("%d refusals are not in this log: there were too many", self._left_out)
             self._left_out = 0
         logger.warning(
             "%s from %s was refused %s on %s:%s: %s",
@@ -57,6 +57,6 @@ class Audit:
 
 
 def shown(name: str) -> str:
-    """`name` on one line: what a client sent cannot write lines of its own into the log."""
+    """`name` on one line, so that a client cannot forge lines of the log."""
     text = name if name.isprintable() else repr(name)[1:-1]
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

@@ -10,7 +10,7 @@ from ixion.acl.binding import same_host
 from ixion.acl.rights import Rights
 from ixion.acl.rules import Rules
 
-MOST_PRINCIPALS: Final = 1_000  # whose rights are remembered; a connection keeps those of its own
+MOST_PRINCIPALS: Final = 1_000  # with cached rights; a connection keeps the rights of its own principal
 
 
 class Authorizer:
@@ -31,7 +31,7 @@ class Authorizer:
 
 
 def parse_super_users(text: str) -> list[str]:
-    """`User:alice;User:CN=bob,O=org`: separated by semicolons, because certificates' names have commas."""
+    """`User:alice;User:CN=bob,O=org`: separated by semicolons, because names in certificates contain commas."""
     found = [part.strip() for part in text.split(";") if part.strip()]
     for principal in found:
         check_principal(principal)

@@ -1,4 +1,4 @@
-"""One access rule: an entry (principal, host, operation, allowed or denied) on a resource pattern."""
+"""One ACL rule: an entry (principal, host, operation, allow or deny) on a resource pattern."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Binding(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Selects rules. A name, principal or host of None matches every one."""
+    """Selects rules. None as name, principal or host matches all."""
 
     kind: ResourceKind = ResourceKind.ANY
     name: str | None = None
@@ -73,7 +73,7 @@ class Filter(NamedTuple):
 
 
 def same_host(host: str) -> str:
-    """One spelling of an address, so that ::1 and 0:0:0:0:0:0:0:1 are the same host; other text stays as it is."""
+    """One spelling of an address, so that ::1 and 0:0:0:0:0:0:0:1 are the same host; other text does not change."""
     from ipaddress import ip_address  # only a broker with an authorizer needs it
 
     try:

@@ -1,6 +1,6 @@
 """The numbers and names of Kafka's ACLs: resources, patterns, operations, permissions.
 
-Requests carry the numbers, the nodes of the metadata the names. UNKNOWN and ANY (and MATCH) are for filters only.
+Requests contain the numbers, metadata nodes the names. UNKNOWN, ANY and MATCH are for filters only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EVERYBODY: Final = "User:*"
 class Named(IntEnum):
     @property
     def title(self) -> str:
-        """As Kafka writes it in nodes and tools: TransactionalId, AlterConfigs, Deny."""
+        """Kafka's spelling in nodes and tools: TransactionalId, AlterConfigs, Deny."""
         return "".join(part.capitalize() for part in self.name.split("_"))
 
 
@@ -34,7 +34,7 @@ class ResourceKind(Named):
 class PatternKind(Named):
     UNKNOWN = 0
     ANY = 1
-    MATCH = 2  # every pattern that is about a name: its own, its prefixes and the wildcard
+    MATCH = 2  # every pattern that matches a name: literal, prefixed and the wildcard
     LITERAL = 3
     PREFIXED = 4
 
@@ -67,7 +67,7 @@ class Permission(Named):
 
 SPECIFIC_KINDS: Final = tuple(kind for kind in ResourceKind if kind > ResourceKind.ANY)
 
-# The operations that apply to each kind of resource; authorised operations in answers are among these.
+# The operations that apply to each kind of resource; authorized operations in responses are among these.
 APPLY_TO: Final = {
     ResourceKind.TOPIC: (
         *(Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE, Operation.ALTER, Operation.DESCRIBE),

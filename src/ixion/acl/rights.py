@@ -1,4 +1,4 @@
-"""What one principal may do from one host, remembered until a rule changes."""
+"""The rights of one principal from one host, cached until a rule changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ixion.acl.names import CLUSTER_NAME
 from ixion.acl.numbers import CLUSTER
 from ixion.acl.rules import Rules
 
-MOST: Final = 10_000  # decisions remembered for a principal; a client may ask about any number of names
+MOST: Final = 10_000  # decisions cached per principal; a client may ask about any number of names
 
 
 class Rights:
@@ -20,16 +20,16 @@ class Rights:
         self._audit: Final = audit
         self._version = rules.version
         self._known: dict[int, dict[str, bool]] = {}  # by operation and kind, then by name
-        self._any: dict[int, bool] = {}  # the same for some resource of a kind, whichever it is
+        self._any: dict[int, bool] = {}  # by operation and kind: decisions of `may_for_any`
         self._size = 0
 
     @property
     def version(self) -> int:
-        """Of the rules: another one, other rights perhaps."""
+        """The version of the rules; if it changes, the rights may have changed."""
         return self._rules.version
 
     def may(self, operation: int, kind: int, name: str) -> bool:
-        """Whether it is allowed; a refusal is in the audit log."""
+        """Whether the operation is allowed. Logs a refusal in the audit log."""
         if self.sees(operation, kind, name):
             return True
         decision = self._rules.decide(self.principal, self.host, operation, kind, name)
@@ -37,7 +37,7 @@ class Rights:
         return False
 
     def sees(self, operation: int, kind: int, name: str) -> bool:
-        """The same without a line in the audit log: to choose what is shown."""
+        """As `may`, without the audit log: to filter what a client sees."""
         if self._version != self._rules.version:
             self._forget()
         known = self._known.get(operation * 16 + kind)
@@ -63,7 +63,7 @@ class Rights:
         return self.sees(operation, CLUSTER, CLUSTER_NAME)
 
     def may_for_any(self, operation: int, kind: int) -> bool:
-        """Whether the operation is allowed on some resource of the kind."""
+        """Whether the operation is allowed on at least one resource of the kind."""
         if self._version != self._rules.version:
             self._forget()
         allowed = self._any.get(operation * 16 + kind)

@@ -1,23 +1,23 @@
-"""All access rules of a cluster, and which of them decides. This file knows Kafka's semantics.
+"""All ACL rules of a cluster, and which of them decides, with Kafka's semantics.
 
 May `principal` do `operation` on the resource (`kind`, `name`) from `host`?
 
 1. A super user may.
-2. The rules about a resource are those of the literal pattern with its name, of every prefixed pattern that its name
+2. Take the rules of the resource: those of the literal pattern with its name, of every prefixed pattern that its name
    starts with, and of the literal pattern `*`.
 3. If there are none, allow.everyone.if.no.acl.found decides.
-4. Of these, the rules count that name the principal or `User:*`, the host or `*`, and the operation or All. If one of
-   them denies, the answer is no, whatever the others say.
+4. Keep the rules for the principal or `User:*`, the host or `*`, and the operation or All. If one of them denies, the
+   answer is no.
 5. If one of them allows, the answer is yes. For Describe, a rule that allows Read, Write, Delete or Alter is enough;
-   for DescribeConfigs one that allows AlterConfigs.
-6. Else no.
+   for DescribeConfigs, one that allows AlterConfigs.
+6. Otherwise the answer is no.
 
     ALLOW Read to User:alice on Topic:PREFIXED:pay       alice may read and describe payments
     DENY  All  to User:alice on Topic:LITERAL:payroll    but neither read nor describe payroll
-    ALLOW Write to User:*    on Topic:LITERAL:*          everybody may write, and so describe, the others
+    ALLOW Write to User:*    on Topic:LITERAL:*          every user may write to, and so describe, the other topics
 
-Rules are held by resource, then by principal, so a decision does not depend on how many rules other principals have.
-Not thread-safe: it belongs to the event loop.
+Rules are stored by resource, then by principal, so a decision does not depend on the number of rules of other
+principals. Not thread-safe: only the event loop uses it.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Rules:
     def __init__(self, super_users: Iterable[str] = (), allow_if_none: bool = False) -> None:
         self.super_users: frozenset[str] = frozenset(super_users)
         self.allow_if_none: bool = allow_if_none
-        self.version = 0  # grows with every change: what was decided before does not count any more
+        self.version = 0  # grows with every change, which makes earlier decisions invalid
         self.resources: dict[ResourcePattern, tuple[Entry, ...]] = {}
         self.count = 0
         self._by_name: dict[tuple[int, int, str], ByPrincipal] = {}  # kind, pattern, name
-        self._prefix_sizes: dict[int, dict[int, int]] = {}  # by kind: how many prefixes of each length there are
+        self._prefix_sizes: dict[int, dict[int, int]] = {}  # by kind: the number of prefixes of each length
 
     def put(self, resource: ResourcePattern, entries: Iterable[Entry]) -> None:
-        """Make `entries` all the rules of a resource pattern; none removes it."""
+        """Replace all rules of a resource pattern; no entries remove it."""
         wanted = tuple(dict.fromkeys(entries))
         before = self.resources.get(resource, ())
         if before == wanted:
@@ -82,7 +82,7 @@ class Rules:
             return Decision(True, f"{principal} is a super user")
         about = self._about(kind, name)
         if not about:
-            return Decision(self.allow_if_none, "there is no rule about the resource")
+            return Decision(self.allow_if_none, "the resource has no rules")
         allowing: Binding | None = None
         implied = IMPLY.get(Operation(operation), (operation,))
         for resource, by_principal in about:
@@ -100,9 +100,9 @@ class Rules:
         return Decision(False, "no rule allows it")
 
     def decide_for_any(self, principal: str, host: str, operation: int, kind: int) -> bool:
-        """Whether the principal may do the operation on at least one resource of the kind, whether that exists or not.
+        """Whether the principal may do the operation on at least one resource of the kind, existing or not.
 
-        Here an operation is not implied by others, as in Kafka (KIP-679).
+        As in Kafka (KIP-679), other operations do not imply this one here.
         """
         if principal in self.super_users:
             return True
