@@ -1,4 +1,4 @@
-"""SASL mechanisms as machines without I/O: bytes of the other side in, bytes for it out. One file each.
+"""SASL mechanisms as state machines without I/O: bytes of the other side in, bytes for it out. One file each.
 
-They need the standard library only, so that the broker and our own clients share them.
+They need only the standard library; the broker and our own clients share them.
 """

@@ -1,4 +1,4 @@
-"""What every mechanism is: a conversation that ends with a user or a refusal, as each side sees it."""
+"""The interface of every mechanism: an exchange of messages that ends with a user or a refusal, for each side."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ if TYPE_CHECKING:
 
 
 class SaslRefusedError(Exception):
-    """The client is not let in. The message is for the client: it never says which part of the proof was wrong."""
+    """Authentication failed. The message is for the client; it does not say which part of the proof was wrong."""
 
 
 class Exchange:
     """The broker's side of one authentication."""
 
     def prepare(self, received: bytes) -> asyncio.Future[Any] | None:  # noqa: ARG002
-        """What must be done before `step` is called with this message, because it takes long; None: nothing."""
+        """Start long work that `step` with this message needs; wait for the future first. None: call `step` now."""
         return None
 
     def step(self, received: bytes) -> bytes:
-        """The answer to what the client sent. `user` is set when the client is known."""
+        """The response to the client's message. `user` is set once the client is authenticated."""
         raise NotImplementedError
 
     @property
     def user(self) -> str | None:
-        """The user, once the client has proved to be that user."""
+        """The user, once the client is authenticated."""
         raise NotImplementedError
 
     @property
     def expires_ms(self) -> int | None:
-        """When the proof is no longer good, in milliseconds since 1970; None: it stays good."""
+        """When the proof expires, in milliseconds since 1970; None: never."""
         return None
 
     @property
@@ -44,13 +44,13 @@ class ClientExchange:
     """The client's side of one authentication."""
 
     def prepare(self, received: bytes) -> Callable[[], object] | None:  # noqa: ARG002
-        """Long work that `step` with this message has to do, and need not if it was done before, on any thread."""
+        """Long work that `step` with this message would do, to be done before on any thread; None: nothing."""
         return None
 
     def first(self) -> bytes:
-        """What the client sends first."""
+        """The client's first message."""
         raise NotImplementedError
 
     def step(self, received: bytes) -> bytes | None:
-        """The answer to what the broker sent; None when all is said. SaslRefusedError if the broker is no such one."""
+        """The response to the broker's message; None at the end. SaslRefusedError if the broker fails its own proof."""
         raise NotImplementedError

@@ -1,10 +1,10 @@
 """OAUTHBEARER (RFC 7628): the client shows a token that an identity provider has signed.
 
     client   n,,^Aauth=Bearer TOKEN^A^A                (^A is the byte 1)
-    server   nothing: the client is in, until the token expires
-          or {"status":"invalid_token"}, to which the client answers ^A, and then it is refused
+    server   an empty message: the client is authenticated until the token expires
+          or {"status":"invalid_token"}, to which the client responds ^A; then authentication fails
 
-The machine knows nothing of keys: `validate` says what a token is worth (`security.bearer_tokens`).
+The keys are not here: `validate` checks a token (`security.bearer_tokens`).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ MECHANISM: Final = "OAUTHBEARER"
 MAX_MESSAGE: Final = 65_536
 AT_ONCE: Final = b"\x01"
 REFUSAL: Final = b'{"status":"invalid_token"}'
-# As RFC 7628 has it: a header without channel binding, then pairs, each ended by the byte 1, and one more at the end.
+# RFC 7628: a header without channel binding, then pairs, each ended by the byte 1, and one more byte 1 at the end.
 _MESSAGE: Final = re.compile(rb"n,(?:a=([^,\x00]*))?,\x01((?:[A-Za-z]+=[\x20-\x7e\t\r\n]*\x01)+)\x01", re.ASCII)
 _BEARER: Final = re.compile(rb"bearer +([-_.~+/A-Za-z0-9]+=*)", re.IGNORECASE)
 
 
 class Bearer(NamedTuple):
-    """What a valid token says."""
+    """The content of a valid token."""
 
     user: str
     expires_ms: int
 
 
 class OAuthBearerExchange(Exchange):
-    """The broker's side. `validate` raises SaslRefusedError for a token that is not good."""
+    """The broker's side. `validate` raises SaslRefusedError for an invalid token."""
 
     def __init__(self, validate: Callable[[str], Bearer]) -> None:
         self._validate = validate
@@ -51,7 +51,7 @@ class OAuthBearerExchange(Exchange):
         if self._refusal is not None:
             raise self._refusal
         if self._bearer is not None:
-            raise SaslRefusedError("the exchange is over")
+            raise SaslRefusedError("the exchange has ended")
         identity, token = parse(received)
         try:
             bearer = self._validate(token)
@@ -75,7 +75,7 @@ def parse(received: bytes) -> tuple[str, str]:
     values = [value for name, _, value in pairs if name == b"auth"]
     bearer = _BEARER.fullmatch(values[0]) if len(values) == 1 else None
     if bearer is None:
-        raise SaslRefusedError("an OAUTHBEARER message has one bearer token")
+        raise SaslRefusedError("an OAUTHBEARER message must have one bearer token")
     try:
         identity = (found[1] or b"").decode().replace("=2C", ",").replace("=3D", "=")
     except UnicodeDecodeError:
@@ -91,5 +91,5 @@ class OAuthBearerClient(ClientExchange):
         return self._message
 
     def step(self, received: bytes) -> bytes | None:
-        """The broker says nothing, or why not: then it waits for one more byte before it refuses."""
+        """An empty message is success. Otherwise it has the reason, and the broker waits for one more byte."""
         return AT_ONCE if received else None

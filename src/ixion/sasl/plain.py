@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): name and password as they are, so for listeners with TLS, or on one's own machine.
+"""PLAIN (RFC 4616): name and password in plain text, so only for listeners with TLS, or on the local machine.
 
 [authorization id] NUL name NUL password
 """
@@ -23,12 +23,12 @@ class PlainExchange(Exchange):
     def step(self, received: bytes) -> bytes:
         try:
             identity, name, password = received.decode().split("\0")
-        except ValueError:  # of decode as well
+        except ValueError:  # also from `decode`
             raise SaslRefusedError("PLAIN expects an optional identity, a name and a password") from None
         if not name or not password:
             raise SaslRefusedError("PLAIN expects a name and a password")
         known = self._passwords.get(name)
-        # The comparison takes the same time whatever differs; an unknown name is compared as well.
+        # Compare in constant time, also for an unknown name.
         same = hmac.compare_digest((known or "").encode(), password.encode())
         if known is None or not same:
             raise SaslRefusedError("wrong name or password")
@@ -39,7 +39,7 @@ class PlainExchange(Exchange):
 
 
 def plain_message(name: str, password: str) -> bytes:
-    """What a client sends."""
+    """The client's message."""
     return f"\0{name}\0{password}".encode()
 
 

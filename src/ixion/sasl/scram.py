@@ -1,13 +1,13 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): both sides prove that they know the password, which is neither
-sent nor stored.
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): each side proves that it knows the password. The password is
+neither sent nor stored.
 
     client   n,,n=alice,r=CLIENT
     server   r=CLIENTSERVER,s=SALT,i=4096
     client   c=biws,r=CLIENTSERVER,p=PROOF
     server   v=SIGNATURE
 
-What is stored of a user is salt, iterations and two keys derived from the password (`ScramCredential`). To a client, an
-unknown user looks like a wrong password: it gets a salt that is always the same for that name, and fails at the end.
+For each user we store salt, iterations and two keys derived from the password (`ScramCredential`). To a client, an
+unknown user looks like a wrong password: the salt depends only on the name, and the exchange fails at its end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEAST_ITERATIONS: Final = 4_096
 MOST_ITERATIONS: Final = 16_384
 _NONCE_BYTES: Final = 18
 _SALT_BYTES: Final = 16
-_SECRET: Final = os.urandom(32)  # of this process: for the salts of users that do not exist
+_SECRET: Final = os.urandom(32)  # for the salts of unknown users; one per process
 MAX_MESSAGE: Final = 4_096
 # In the first message of a client that has a delegation token.
 TOKEN_AUTH: Final = "tokenauth"  # noqa: S105
@@ -45,19 +45,19 @@ class ScramCredential:
     iterations: int
 
     def text(self) -> str:
-        """As Kafka stores it in the metadata."""
+        """The form in which Kafka stores it in the metadata."""
         parts = {"salt": self.salt, "stored_key": self.stored_key, "server_key": self.server_key}
         return ",".join(f"{name}={encode(value)}" for name, value in parts.items()) + f",iterations={self.iterations}"
 
 
 def parse_credential(text: str) -> ScramCredential:
-    """ValueError if it is none."""
+    """ValueError if the text is not a SCRAM credential."""
     parts = dict(part.partition("=")[::2] for part in text.split(","))
     try:
         values = [base64.b64decode(parts[name], validate=True) for name in ("salt", "stored_key", "server_key")]
         return ScramCredential(values[0], values[1], values[2], int(parts["iterations"]))
     except (KeyError, binascii.Error) as error:
-        raise ValueError(f"no SCRAM credential: {error}") from error
+        raise ValueError(f"not a SCRAM credential: {error}") from error
 
 
 def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
@@ -77,7 +77,7 @@ def new_credential(mechanism: str, password: str, iterations: int = LEAST_ITERAT
 
 
 class TokenLogin(NamedTuple):
-    """What a client with a delegation token is compared with."""
+    """The login data of a delegation token."""
 
     owner: str
     credential: ScramCredential
@@ -85,8 +85,8 @@ class TokenLogin(NamedTuple):
 
 
 class ScramExchange(Exchange):
-    """The broker's side. `find` gives the credential of a user, or None; `find_token` does so for a token's id, which
-    is the name of a client that says tokenauth=true, after `prepare_token`."""
+    """The broker's side. `find` returns the credential of a user, or None. If the client sends tokenauth=true, its name
+    is the id of a delegation token: then `prepare_token` and `find_token` are used."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ScramExchange(Exchange):
         self._user: str | None = None
         self._credential: ScramCredential | None = None
         self._exists = False
-        self._header = b""  # of the first message, which the second one repeats
+        self._header = b""  # header of the first message, which the second one repeats
         self._first = b""  # both first messages, for the signatures
         self._full_nonce = ""
 
@@ -130,7 +130,7 @@ class ScramExchange(Exchange):
             is_token = fields.get(TOKEN_AUTH, "").lower() == "true"
             return self._prepare_token(_name(fields.get("n", ""))) if is_token else None
         except SaslRefusedError:
-            return None  # `step` says so
+            return None  # `step` raises the error
 
     def step(self, received: bytes) -> bytes:
         if len(received) > MAX_MESSAGE:

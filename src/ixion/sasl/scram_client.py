@@ -1,8 +1,8 @@
 """The client's side of SCRAM; `scram` shows the four messages.
 
-The server proves that it knows the password, too: a client that skipped its signature would give a stranger all that is
-needed to pose as the server. The nonce of the server must continue ours, and its iterations are bounded, because we pay
-for them.
+The client verifies the server's signature, which proves that the server knows the credential; otherwise an impostor
+could pose as the server. The server's nonce must start with ours. Its iterations are bounded, because they cost us
+processor time.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Final
 from ixion.sasl.exchange import ClientExchange, SaslRefusedError
 from ixion.sasl.scram import LEAST_ITERATIONS, MECHANISMS, TOKEN_AUTH, decode, encode, fields_of, salted_password
 
-MOST_CLIENT_ITERATIONS: Final = 1 << 17  # some 100 ms; Kafka's own brokers store 16,384 at most
+MOST_CLIENT_ITERATIONS: Final = 1 << 17  # some 100 ms; Kafka's brokers allow 16,384 at most
 _NONCE_BYTES: Final = 18
 
 
 class ScramUser:
-    """Name and password, and the last salted password: a second login with the same salt costs nothing."""
+    """Name and password, and the last salted password, which a second login with the same salt reuses."""
 
     def __init__(self, mechanism: str, name: str, password: str, by_token: bool = False) -> None:
         """`by_token`: the name is the id of a delegation token, the password its HMAC in base64."""
@@ -51,7 +51,7 @@ class ScramClient(ClientExchange):
         self._bare = f"n={user.name.replace('=', '=3D').replace(',', '=2C')},r={self._nonce}"
         if user.by_token:
             self._bare += f",{TOKEN_AUTH}=true"
-        self._signature: bytes | None = None  # of the server, as it must be
+        self._signature: bytes | None = None  # the expected signature of the server
 
     def first(self) -> bytes:
         return f"n,,{self._bare}".encode()
@@ -62,7 +62,7 @@ class ScramClient(ClientExchange):
         try:
             _, salt, iterations = self._asked(received)
         except SaslRefusedError:
-            return None  # `step` says so
+            return None  # `step` raises the error
         return None if self._user.knows(salt, iterations) else partial(self._user.salted, salt, iterations)
 
     def step(self, received: bytes) -> bytes | None:
@@ -72,11 +72,11 @@ class ScramClient(ClientExchange):
         return None
 
     def _asked(self, received: bytes) -> tuple[str, bytes, int]:
-        """Nonce, salt and iterations of the broker."""
+        """Nonce, salt and iterations from the broker's message."""
         fields = fields_of(received)
         nonce, salt = fields.get("r", ""), decode(fields.get("s", "").encode())
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
-            raise SaslRefusedError("the broker's nonce does not continue ours")
+            raise SaslRefusedError("the broker's nonce does not start with ours")
         try:
             iterations = int(fields.get("i", ""))
         except ValueError:
