@@ -64,13 +64,13 @@ BAD: dict[str, tuple[Callable[[Provider], str], str]] = {
     "no issuer": (lambda p: p.token(iss=None), "lacks"),
     "other audience": (lambda p: p.token(aud="web"), "another audience"),
     "no audience": (lambda p: p.token(aud=None), "lacks"),
-    "no user": (lambda p: p.token(sub=None), "names no user"),
-    "empty user": (lambda p: p.token(sub=" "), "names no user"),
-    "long user": (lambda p: p.token(sub="x" * 2_000), "names no user"),
+    "no user": (lambda p: p.token(sub=None), "has no user"),
+    "empty user": (lambda p: p.token(sub=" "), "has no user"),
+    "long user": (lambda p: p.token(sub="x" * 2_000), "has no user"),
     "scope of numbers": (lambda p: p.token(scope=[1]), "not text"),
-    "unknown key": (lambda p: p.token(key_id="r2"), "not known"),
-    "key of another kind": (lambda p: p.token(key_id="e1"), "not known"),
-    "other algorithm than the key's": (lambda p: p.token(algorithm="ES256", key_id="r1"), "not known"),
+    "unknown key": (lambda p: p.token(key_id="r2"), "an unknown key"),
+    "key of another kind": (lambda p: p.token(key_id="e1"), "an unknown key"),
+    "other algorithm than the key's": (lambda p: p.token(algorithm="ES256", key_id="r1"), "an unknown key"),
     "signed by somebody else": (lambda p: Provider().token(), "signature"),
     "unsigned": (lambda p: p.token(algorithm="none", key=""), "not accepted"),
     "signature cut off": (lambda p: p.token().rpartition(".")[0] + ".", "signature"),
@@ -78,7 +78,7 @@ BAD: dict[str, tuple[Callable[[Provider], str], str]] = {
     "hmac": (lambda p: p.token(algorithm="HS256", key="k" * 64), "not accepted"),
     "expiry in quotes": (lambda p: p.token(exp="9999999999"), "not a number"),
     "endless expiry": (lambda p: p.token(exp=float("inf")), "not valid"),
-    "key id of a file": (lambda p: p.token(key_id="../../keys.json"), "not known"),
+    "key id of a file": (lambda p: p.token(key_id="../../keys.json"), "an unknown key"),
     "a key in the header": (lambda p: with_header(p, alg="RS256", jwk={"kty": "oct", "k": "AA"}), "signature"),
     "keys elsewhere": (lambda p: with_header(p, alg="RS256", kid="r1", jku="https://evil.example/"), "signature"),
     "a condition": (lambda p: with_header(p, alg="RS256", kid="r1", crit=["b64"], b64=False), "not a signed|signature"),
@@ -125,7 +125,7 @@ def test_a_token_without_a_key_id_needs_a_set_with_one_key_that_fits(provider: P
     (tmp_path / "two.json").write_text(json.dumps(two))
     tokens = BearerTokens(KeySet((tmp_path / "two.json").as_uri(), 3_600), STRICT)
     assert tokens.validate(provider.token()).user == "alice"
-    with pytest.raises(SaslRefusedError, match="not known"):
+    with pytest.raises(SaslRefusedError, match="an unknown key"):
         tokens.validate(provider.token(key_id=None))
 
 
@@ -224,7 +224,7 @@ def test_an_address_that_never_ends_its_answer_is_given_up(tmp_path: Path) -> No
 
 def test_no_redirection_is_followed(provider: Provider, tmp_path: Path) -> None:
     elsewhere = provider.write(tmp_path / "keys.json").encode()
-    with https(tmp_path, [(302, elsewhere)]) as (url, context), pytest.raises(ValueError, match="answers 302"):
+    with https(tmp_path, [(302, elsewhere)]) as (url, context), pytest.raises(ValueError, match="responds 302"):
         KeySet(url, 3_600, context=context)
 
 
@@ -232,7 +232,7 @@ def test_no_redirection_is_followed(provider: Provider, tmp_path: Path) -> None:
     "url", ["http://x/keys", "ftp://x/keys", "keys.json", "https://", "https://u:p@x/", "file://x/k"]
 )
 def test_addresses_that_are_not_allowed(url: str) -> None:
-    with pytest.raises(ValueError, match="https address"):
+    with pytest.raises(ValueError, match="https URL"):
         KeySet(url, 3_600)
 
 
@@ -267,7 +267,7 @@ def test_a_broker_without_keys_does_not_start(provider: Provider, tmp_path: Path
         mechanisms()
     with pytest.raises(InvalidSettingError, match="No such file"):
         mechanisms(sasl_oauthbearer_jwks_endpoint_url=(tmp_path / "none").as_uri())
-    with pytest.raises(InvalidSettingError, match="https address"):
+    with pytest.raises(InvalidSettingError, match="https URL"):
         mechanisms(sasl_oauthbearer_jwks_endpoint_url="http://127.0.0.1/keys")
     mechanisms(sasl_oauthbearer_jwks_endpoint_url=provider.write(tmp_path / "keys.json"))
 

@@ -1,1 +1,1 @@
-"""Authentication: TLS contexts, and the gates that let a client in only after it has authenticated."""
+"""Authentication: TLS contexts, and gates that refuse requests until the client has authenticated."""

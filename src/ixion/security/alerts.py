@@ -1,8 +1,8 @@
-"""Tells a client why its TLS handshake fails: by an alert, before the connection ends.
+"""Sends a client the TLS alert that says why its handshake failed, before the connection is closed.
 
-OpenSSL writes the alert (certificate unknown, no common version, …) when it finds the fault. Neither asyncio nor uvloop
-sends it: both end the connection as soon as the handshake raises, and the client sees only that. So the contexts of
-listeners make TLS objects that send the alert themselves, on the socket that the task of the handshake has named.
+OpenSSL writes the alert (certificate unknown, no common version, …) when the handshake fails. Neither asyncio nor
+uvloop sends it: both close the connection as soon as the handshake raises, and the client sees only that. So the
+contexts of listeners make TLS objects that send the alert themselves, on the socket that the handshake's task has set.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final
 
-# Of the connection whose handshake the present task waits for; the loop calls the TLS object in that task's context.
+# The socket of the current task's handshake; the loop calls the TLS object in that task's context.
 _SOCKET: Final[ContextVar[socket.socket | None]] = ContextVar("socket", default=None)
 
 
 def send_alerts_on(accepted: socket.socket) -> None:
-    """For the handshake that this task begins."""
+    """Set the socket for the handshake of this task."""
     _SOCKET.set(accepted)
 
 
@@ -33,7 +33,7 @@ class _Alerting(ssl.SSLObject):
         except ssl.SSLError:
             if self.alerts_to is not None:
                 outgoing, accepted = self.alerts_to
-                with suppress(OSError):  # the client has gone; the handshake fails anyhow
+                with suppress(OSError):  # the client has closed; the handshake fails anyway
                     accepted.send(outgoing.read())
                     accepted.shutdown(socket.SHUT_WR)
             raise

@@ -1,4 +1,4 @@
-"""Checks a signed token (JWT): its signature by a key of the set, issuer, audience, times, subject, scope.
+"""Checks a signed token (JWT): signature (with a key of the key set), issuer, audience, times, subject, scope.
 
 Uses PyJWT and cryptography (`pip install ixion[security]`), which only a broker with OAUTHBEARER imports.
 """
@@ -18,7 +18,7 @@ LATEST_S: Final = 253_402_300_799  # the end of the year 9999
 
 
 def check_installed() -> None:
-    """ImportError if the libraries are not there."""
+    """ImportError if the libraries are not installed."""
     import cryptography  # noqa: F401
     import jwt  # noqa: F401
 
@@ -26,7 +26,7 @@ def check_installed() -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
     issuer: str | None = None  # None: any
-    audience: tuple[str, ...] = ()  # one of them; none: any
+    audience: tuple[str, ...] = ()  # one of these; empty: any
     skew_s: int = 30
     user_claim: str = "sub"
     scope_claim: str = "scope"
@@ -38,7 +38,7 @@ class BearerTokens:
         self._expected = expected
 
     def validate(self, token: str) -> Bearer:
-        """SaslRefusedError says what is wrong with it; never shows it."""
+        """SaslRefusedError with the reason, without the token."""
         import jwt
 
         expected = self._expected
@@ -48,10 +48,10 @@ class BearerTokens:
             raise SaslRefusedError("the token is not a signed token (JWT)") from None
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in EVERY:
-            raise SaslRefusedError(f"the token is signed by {str(algorithm)[:20]!r}, which is not accepted")
+            raise SaslRefusedError(f"the token is signed with {str(algorithm)[:20]!r}, which is not accepted")
         key = self.keys.find(key_id, algorithm)
         if key is None:
-            raise SaslRefusedError("the token is signed with a key that is not known")
+            raise SaslRefusedError("the token is signed with an unknown key")
         try:
             claims: dict[str, Any] = jwt.decode(
                 token,
@@ -70,14 +70,14 @@ class BearerTokens:
                 f"the token is not accepted: {REASONS.get(type(error).__name__, 'it is not valid')}"
             ) from None
         expiry_s = claims["exp"]
-        if not isinstance(expiry_s, int | float):  # PyJWT takes digits in quotes, too
+        if not isinstance(expiry_s, int | float):  # PyJWT also accepts a string of digits
             raise SaslRefusedError("the token is not accepted: its expiry is not a number")
         return Bearer(self._user_of(claims), int(min(expiry_s, LATEST_S) * 1_000))
 
     def _user_of(self, claims: dict[str, Any]) -> str:
         user = claims.get(self._expected.user_claim)
         if not isinstance(user, str) or not user.strip() or len(user) > LONGEST_USER:
-            raise SaslRefusedError(f"the token names no user in its claim {self._expected.user_claim!r}")
+            raise SaslRefusedError(f"the token has no user in its claim {self._expected.user_claim!r}")
         scope = claims.get(self._expected.scope_claim, "")
         texts = scope if isinstance(scope, list) else [scope]
         if not all(isinstance(each, str) for each in texts):
@@ -90,7 +90,7 @@ REASONS: Final = {
     "ImmatureSignatureError": "it is not valid yet",
     "InvalidAudienceError": "it is for another audience",
     "InvalidIssuedAtError": "it was issued in the future",
-    "InvalidIssuerError": "it is of another issuer",
+    "InvalidIssuerError": "it is from another issuer",
     "InvalidSignatureError": "its signature is wrong",
     "MissingRequiredClaimError": "it lacks its expiry, issuer or audience",
 }

@@ -1,4 +1,4 @@
-"""The SCRAM credentials of all users, as the metadata has them: `/config/users/NAME` holds one setting a mechanism."""
+"""The SCRAM credentials of all users, from the metadata: `/config/users/NAME` has one setting per mechanism."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ScramCredentials:
         self.users: dict[str, dict[str, ScramCredential]] = {}  # by user, then by mechanism
 
     def take(self, user: str, config: Mapping[str, str]) -> None:
-        """The settings of a user have changed. One that cannot be read is logged and left out."""
+        """Apply changed settings of a user. An invalid credential is logged and ignored."""
         from ixion.sasl.scram import MECHANISMS, parse_credential  # only a broker with users needs it
 
         known: dict[str, ScramCredential] = {}
@@ -26,7 +26,7 @@ class ScramCredentials:
                 try:
                     known[mechanism] = parse_credential(config[mechanism])
                 except ValueError:
-                    logger.error("the %s credential of user %s in the metadata cannot be read", mechanism, user)
+                    logger.error("the %s credential of user %s in the metadata is invalid", mechanism, user)
         if known:
             self.users[user] = known
         else:

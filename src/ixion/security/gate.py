@@ -7,9 +7,9 @@
 | OPEN          | passes      | CHOSEN (again)       | ILLEGAL_SASL_STATE           | passes            |
 | OPEN, expired | passes      | CHOSEN (again)       | ILLEGAL_SASL_STATE           | connection ends   |
 
-A refused client gets its answer after connection.failed.authentication.delay.ms, and then the connection ends. A client
-that authenticates again (KIP-368) must be the same user, by the same mechanism. A proof that expires (a
-delegation token, a signed token) lets the client in until then.
+A refused client gets its response after connection.failed.authentication.delay.ms, and then the connection is closed. A
+client that re-authenticates (KIP-368) must be the same user and use the same mechanism. If the proof expires (a
+delegation token, a signed token), the gate closes then.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MakeExchange = Callable[[], Exchange]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslAnswer:
-    """To SaslAuthenticate. `ends`: the connection is closed behind it."""
+    """The response to SaslAuthenticate. `ends`: the connection is closed after it."""
 
     code: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -59,8 +59,8 @@ class Gate:
         self._max_reauth_ms = max_reauth_ms
         self._monotonic_ms = monotonic_ms
         self._clock_ms = clock_ms
-        self.is_bare = False  # the client sends SASL messages without headers, and gets such (SaslHandshake 0)
-        self.by_token = False  # whether the client has shown a delegation token
+        self.is_bare = False  # SASL messages have no headers in both directions (SaslHandshake 0)
+        self.by_token = False  # whether the client authenticated with a delegation token
         self._exchange: Exchange | None = None
         self._mechanism = ""
         self._open = False
@@ -68,7 +68,7 @@ class Gate:
 
     @property
     def is_open(self) -> bool:
-        """Whether the client is known. Until then it gets little memory."""
+        """Whether the client is authenticated. Until then its requests must be small."""
         return self._open
 
     def admits(self, api_key: int) -> bool:
@@ -92,20 +92,20 @@ class Gate:
         return ErrorCode.NONE
 
     def prepare(self, received: bytes) -> asyncio.Future[Any] | None:
-        """What `authenticate` with this message has to wait for, if anything."""
+        """A future that must be done before `authenticate` is called with this message, if any."""
         return None if self._exchange is None else self._exchange.prepare(received)
 
     def authenticate(self, received: bytes) -> SaslAnswer:
         """SaslAuthenticate."""
         exchange = self._exchange
         if exchange is None:
-            text = "SaslAuthenticate without a SaslHandshake before it"
+            text = "SaslAuthenticate without a SaslHandshake"
             return SaslAnswer(code=ErrorCode.ILLEGAL_SASL_STATE, message=text, ends=not self._open)
         try:
             data = exchange.step(received)
             user = exchange.user
             if user is not None and self._open and self.principal != f"User:{user}":
-                raise SaslRefusedError("a connection cannot become that of another user")
+                raise SaslRefusedError("a connection cannot change its user")
         except SaslRefusedError as refusal:
             self._exchange = None
             self._open = False
@@ -125,7 +125,8 @@ class Gate:
         return SaslAnswer(data=data, lifetime_ms=lifetime_ms)
 
     def _lifetime_ms(self, exchange: Exchange) -> int:
-        """How long the client is let in: while its proof is good, connections.max.reauth.ms at most; 0: for ever."""
+        """How long the client stays authenticated: until its proof expires, at most connections.max.reauth.ms; 0: no
+        limit."""
         if exchange.expires_ms is None:
             return self._max_reauth_ms
         left_ms = max(exchange.expires_ms - self._clock_ms(), 1)

@@ -1,4 +1,4 @@
-"""Users of the PLAIN mechanism, and the login of this broker to others, in the text that Kafka takes them from:
+"""Parses JAAS settings: the users of PLAIN, and the login of this broker to other brokers, in Kafka's syntax:
 
 org.apache.kafka.common.security.plain.PlainLoginModule required
     username="admin" password="admin-secret" user_admin="admin-secret" user_alice="alice-secret";
@@ -20,13 +20,13 @@ USER: Final = "user_"
 
 
 def plain_users(text: str) -> dict[str, str]:
-    """Passwords by name. ValueError says what is wrong; it never shows the text, which holds passwords."""
+    """Passwords by name. ValueError with the reason, without the text, which contains passwords."""
     options = _options(text, "Plain", 'user_NAME="password" for each user')
     return {name.removeprefix(USER): value for name, value in options.items() if name.startswith(USER)}
 
 
 def login_of(text: str, mechanism: str) -> tuple[str, str]:
-    """The name and the password that this broker logs in with. ValueError as of `plain_users`."""
+    """The name and the password with which this broker logs in. ValueError as in `plain_users`."""
     options = _options(text, "Plain" if mechanism == "PLAIN" else "Scram", 'username="NAME" password="password"')
     name, password = options.get("username", ""), options.get("password", "")
     if not name or not password:
@@ -35,15 +35,15 @@ def login_of(text: str, mechanism: str) -> tuple[str, str]:
 
 
 def check_bearer_module(text: str) -> None:
-    """With OAUTHBEARER the token is in a file; options for getting one would have no effect. ValueError as above."""
+    """For OAUTHBEARER no options are allowed: the token is in a file, so they would have no effect. ValueError."""
     if _options(text, "OAuthBearer", "nothing else"):
-        raise ValueError("it has no options: the token is in the file that sasl.oauthbearer.token.endpoint.url names")
+        raise ValueError("it must have no options: sasl.oauthbearer.token.endpoint.url names the file with the token")
 
 
 def _options(text: str, module: str, wanted: str) -> dict[str, str]:
     found = _MODULE.match(text)
     if found is None or found[1] != module:
-        raise ValueError(f"it starts with org.apache.kafka.common.security.{_NAMES[module]} required")
+        raise ValueError(f"it must start with org.apache.kafka.common.security.{_NAMES[module]} required")
     position = found.end()
     options: dict[str, str] = {}
     while (option := _OPTION.match(text, position)) is not None:
@@ -51,5 +51,5 @@ def _options(text: str, module: str, wanted: str) -> dict[str, str]:
         options[option[1]] = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else option[3]
         position = option.end()
     if text[position:].strip() != ";":
-        raise ValueError(f"it goes on with {wanted}, and ends with a semicolon")
+        raise ValueError(f"it must continue with {wanted}, and end with a semicolon")
     return options

@@ -1,10 +1,10 @@
-"""The keys of an identity provider (JWKS, RFC 7517), from a file or an https address, read again while the broker runs.
+"""The keys of an identity provider (JWKS, RFC 7517), from a file or an https URL, refreshed while the broker runs.
 
-The address is in the settings of the broker, which no client can change. It must be https, and no redirection is
-followed: a broker that can be sent to any address would read for others what only it can reach.
+The URL is in the settings of the broker, which no client can change. It must be https, and we follow no redirect: a
+redirect could make the broker read an internal address that only it can reach.
 
-    loop thread      `find` looks a key up; one that is not there asks for a new look (`wanted`)
-    worker thread    `look`, once a second: reads again if the file changed, the time is over, or a key was missing
+    loop thread      `find` looks up a key; if it is missing, it asks for a refresh (`wanted`)
+    worker thread    `look`, once a second: reads again if the file changed, the interval is over, or a key was missing
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 
 MOST_BYTES: Final = 1 << 20
 MOST_KEYS: Final = 1_000
-PATIENCE_S: Final = 10.0  # for one step,
-ALL_PATIENCE_S: Final = 30.0  # and for all of them: an address that sends a byte now and then holds nobody up
-SOONEST_S: Final = 10.0  # between two questions to an address, however many keys are missing
-# Signatures by a private key only: with HS256 the public key would do to sign a token.
+PATIENCE_S: Final = 10.0  # timeout of one socket operation
+ALL_PATIENCE_S: Final = 30.0  # timeout of the whole request, for a server that sends a byte now and then
+SOONEST_S: Final = 10.0  # between two requests to a URL, however many keys are missing
+# Only signatures made with a private key: with HS256 anybody could sign a token with the public key.
 ALGORITHMS: Final[Mapping[str, tuple[str, ...]]] = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     "EC": ("ES256", "ES384", "ES512"),
@@ -51,8 +51,8 @@ class KeySet:
         context: ssl.SSLContext | None = None,
         all_patience_s: float = ALL_PATIENCE_S,
     ) -> None:
-        """Reads the keys. ValueError, with the reason, if there are none. `late`: only when `look` is called.
-        `context`: of https, where the authorities of the system are not the ones to trust."""
+        """Reads the keys. ValueError with the reason if there are none. `late`: wait for the first `look` instead.
+        `context`: TLS settings for https, instead of the system's authorities."""
         self._url = url
         self._refresh_s = refresh_s
         self._context = context
@@ -64,7 +64,7 @@ class KeySet:
         self.wanted = False
 
     def find(self, key_id: str | None, algorithm: str) -> Key | None:
-        """The key of a token. One without a key id must be the only one that fits."""
+        """The key of a token. For a token without a key id, the only key that fits its algorithm."""
         fitting = [key for key in self._keys if fits(key, algorithm)]
         if key_id is None:
             return fitting[0] if len(fitting) == 1 else None
@@ -75,7 +75,7 @@ class KeySet:
         return None
 
     def look(self) -> None:
-        """On a worker thread. Keys that cannot be read again stay as they were, and a line says so."""
+        """Refresh the keys; call it on a worker thread. If that fails, log it and keep the old keys."""
         now_s = time.monotonic()
         if self._path is not None:
             stamp = self._stamp_now()
@@ -89,7 +89,7 @@ class KeySet:
         try:
             self._keys = self._read()
         except ValueError as error:
-            logger.error("the keys of OAUTHBEARER stay as they were: %s", error)
+            logger.error("cannot refresh the keys of OAUTHBEARER, keeping the old ones: %s", error)
 
     def _stamp_now(self) -> tuple[int, int, int]:
         if self._path is None:
@@ -131,7 +131,7 @@ class KeySet:
             watch.cancel()
             connection.close()
         if status != http.client.OK:
-            raise ValueError(f"{self._url} answers {status} {reason}")
+            raise ValueError(f"{self._url} responds {status} {reason}")
         return found
 
 
@@ -142,12 +142,12 @@ def cut_off(connection: http.client.HTTPConnection) -> None:
 
 
 def path_of(url: str) -> str | None:
-    """The file that a URL names; None: an https address. ValueError for any other."""
+    """The path of a file: URL; None for https. ValueError for any other URL."""
     place = urlsplit(url)
     if place.scheme == "file" and not place.netloc and place.path:
         return unquote(place.path)
     if place.scheme != "https" or not place.hostname or place.username is not None:
-        raise ValueError("an https address without a user, or a file: URL")
+        raise ValueError("an https URL without a user, or a file: URL")
     return None
 
 

@@ -1,8 +1,8 @@
-"""What the certificate of a TLS context says: its subject and its alternative names.
+"""Reads subject and alternative names of the certificate in a TLS context.
 
-Python shows the certificate of a peer only, so the context talks to a client in memory: once to get the certificate,
-and once more with that certificate as the one that the client believes, because only a verified one is decoded. So a
-certificate that has expired, or whose key does not belong to it, is found out as well.
+Python shows only the certificate of a peer, so we do handshakes in memory: one to get the certificate, and one with a
+client that trusts it, because Python decodes only a verified certificate. This also detects an expired certificate and
+a wrong private key.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Names(NamedTuple):
 
 
 def names_of(server: ssl.SSLContext) -> Names:
-    """ssl.SSLError if no client could connect. The context must not be in use by others."""
+    """ssl.SSLError if no client could connect. The context must not be in use elsewhere."""
     wanted, server.verify_mode = server.verify_mode, ssl.CERT_NONE  # our client has no certificate
     try:
         return _names_of(server)
@@ -39,13 +39,13 @@ def _names_of(server: ssl.SSLContext) -> Names:
 
 
 def check_pair(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
-    """ssl.SSLError unless the two believe each other. Host names do not count. Neither may be in use by others."""
+    """ssl.SSLError unless the two trust each other; host names are not checked. Neither may be in use elsewhere."""
     client.check_hostname = False
     _shake_hands(server, client, until_both=True)
 
 
 def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, *, until_both: bool = False) -> ssl.SSLObject:
-    """The client's side, which knows the certificate. `until_both`: and the server knows the client's."""
+    """The client's side after the handshake. `until_both`: wait until the server has the client's certificate too."""
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     theirs = server.wrap_bio(up, down, server_side=True)
     ours = client.wrap_bio(down, up)

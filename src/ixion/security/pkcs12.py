@@ -1,7 +1,7 @@
-"""PKCS#12 key stores (.p12, .pfx) as PEM text, which is what OpenSSL's contexts take.
+"""Converts PKCS#12 key stores (.p12, .pfx) to PEM text, which Python's TLS contexts load.
 
-Uses cryptography (`pip install ixion[security]`), which only a broker with such a store imports. Without it the store
-can be converted: openssl pkcs12 -in FILE.p12 -out FILE.pem -nodes
+Uses cryptography (`pip install ixion[security]`), which only a broker with such a store imports. Without it, convert
+the store: openssl pkcs12 -in FILE.p12 -out FILE.pem -nodes
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 
 class Store(NamedTuple):
-    own: str  # private key and its certificate chain; empty: it has none
+    own: str  # private key and its certificate chain; empty if there is none
     trusted: str  # every certificate in it
 
 
 def read_pkcs12(data: bytes, password: str | None) -> Store:
-    """ImportError without the library; ValueError if the data is no such store, or the password is wrong."""
+    """ImportError without the library; ValueError if the data is not such a store, or the password is wrong."""
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 
     found = pkcs12.load_pkcs12(data, None if password is None else password.encode())

@@ -1,4 +1,4 @@
-"""The principal of a client that showed a certificate."""
+"""The principal of a client with a TLS certificate."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SHORT: Final = {
 
 
 def principal_of(certificate: dict[str, object] | None, rules: PrincipalRules | None = None) -> str:
-    """The user behind a client's certificate: its subject as Kafka writes it, CN=client,OU=team,O=org, or what the
-    rules make of that. NoRuleError if there are rules, and none is about it."""
+    """The user of a client's certificate: its subject in Kafka's form, CN=client,OU=team,O=org, mapped by the rules if
+    there are any. NoRuleError if no rule matches."""
     subject = (certificate or {}).get("subject")
     if not isinstance(subject, tuple) or not subject:
         return ANONYMOUS

@@ -1,11 +1,12 @@
-"""TLS contexts of listeners and of connections to brokers, from Kafka's settings: PEM (files, or text) and PKCS#12.
+"""TLS contexts for listeners and for connections to brokers, from Kafka's settings: PEM (files or text) and PKCS#12.
 
     ssl.keystore.type=PEM
     ssl.keystore.location=/etc/ixion/broker.pem          # private key and certificate chain in one file
     ssl.truststore.location=/etc/ixion/ca.pem            # the authorities of clients' certificates
     ssl.client.auth=required
 
-Java's own stores (JKS) are refused with the command that converts them, as are settings that choose parts of Java.
+Java's own stores (JKS) are refused, with the command that converts them. Settings that select parts of Java are refused
+too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "r
 OPENSSL: Final = "openssl pkcs12 -in FILE.p12 -out FILE.pem -nodes"
 CONVERT: Final = f"convert it: {OPENSSL} (keytool -importkeystore -deststoretype PKCS12 makes the .p12)"
 INSTALL: Final = f"pip install 'ixion[security]', or {OPENSSL}"
-# What Java would load, and we cannot: only the default is taken.
+# Parts of Java that we cannot load: only the defaults are accepted.
 _OF_JAVA: Final[tuple[Setting[Any], ...]] = (
     *(settings.SSL_PROVIDER, settings.SSL_KEYMANAGER_ALGORITHM, settings.SSL_TRUSTMANAGER_ALGORITHM),
     *(settings.SSL_SECURE_RANDOM_IMPLEMENTATION, settings.SSL_ENGINE_FACTORY_CLASS),
@@ -38,7 +39,7 @@ _OF_JAVA: Final[tuple[Setting[Any], ...]] = (
 
 
 def context_of(config: BrokerConfig, listener: str) -> ssl.SSLContext:
-    """InvalidSettingError says which setting is wrong or missing."""
+    """InvalidSettingError names the setting that is wrong or missing."""
     _check_java(config, listener)
     context = AlertingContext(ssl.PROTOCOL_TLS_SERVER)
     _load_common(context, config, listener)
@@ -51,8 +52,8 @@ def context_of(config: BrokerConfig, listener: str) -> ssl.SSLContext:
 
 
 def client_context_of(config: BrokerConfig, listener: str) -> ssl.SSLContext:
-    """For connections to that listener of other brokers: this broker shows its own certificate there, and believes the
-    authorities of the trust store, or those of the system. InvalidSettingError as of `context_of`."""
+    """For connections to that listener of other brokers: this broker sends its own certificate, and trusts the
+    authorities of the trust store, or those of the system. InvalidSettingError as in `context_of`."""
     _check_java(config, listener)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     _load_common(context, config, listener)
@@ -81,7 +82,7 @@ def _check_java(config: BrokerConfig, listener: str) -> None:
     for setting in _OF_JAVA:
         value = config.of_listener(listener, setting)
         if value != setting.default:
-            raise InvalidSettingError(setting.name, str(value), "left out: there is no Java here, TLS is OpenSSL's")
+            raise InvalidSettingError(setting.name, str(value), "the default only: ixion uses OpenSSL, not Java")
     protocol = config.of_listener(listener, settings.SSL_PROTOCOL)
     if protocol not in (*VERSIONS, "TLS"):
         raise InvalidSettingError(settings.SSL_PROTOCOL.name, protocol, f"one of {', '.join(VERSIONS)}, TLS")
@@ -111,7 +112,7 @@ def _load_key(context: ssl.SSLContext, config: BrokerConfig, listener: str) -> N
 
 
 def load_text(context: ssl.SSLContext, text: str, name: str, shown: str, password: str | None) -> None:
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # ssl reads files only; mode 600, gone at once
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # ssl reads only files; mode 600, deleted at once
         file.write(text)
         file.flush()
         load_chain(context, name, file.name, shown, password)
@@ -156,9 +157,9 @@ def read_store(name: str, path: str, password: str | None) -> Store:
     try:
         return read_pkcs12(data, password)
     except ImportError:
-        raise InvalidSettingError(name, path, f"a PEM file, unless a library is installed: {INSTALL}") from None
+        raise InvalidSettingError(name, path, f"a PEM file; PKCS12 needs a library: {INSTALL}") from None
     except ValueError:
-        allowed = f"a PKCS12 store that opens with its password; one of Java (JKS) must be converted. {CONVERT}"
+        allowed = f"a PKCS12 store that opens with its password; a Java store (JKS) must be converted. {CONVERT}"
         raise InvalidSettingError(name, path, allowed) from None
 
 
@@ -177,7 +178,7 @@ def _read(name: str, path: str, read: Callable[[Any], bytes]) -> bytes:
 
 
 def files_of(config: BrokerConfig, listener: str) -> list[str]:
-    """The files that a context is made from."""
+    """The files from which a context is made."""
     named = (settings.SSL_KEYSTORE_LOCATION, settings.SSL_TRUSTSTORE_LOCATION)
     paths = [config.of_listener(listener, setting) for setting in named]
     return [path for path in paths if path]

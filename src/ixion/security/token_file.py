@@ -1,7 +1,7 @@
-"""The signed token that this broker logs in with, in a file (sasl.oauthbearer.token.endpoint.url=file:/…).
+"""The signed token with which this broker logs in, in a file (sasl.oauthbearer.token.endpoint.url=file:/…).
 
-It is read for every login, because tokens expire: the program that gets new ones from the identity provider replaces
-the file. We do not ask the provider ourselves, so an https URL is refused.
+It is read for every login, because tokens expire: another program gets new ones from the identity provider and replaces
+the file. We do not request tokens ourselves, so an https URL is refused.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _TOKEN: Final = re.compile(r"[-_.~+/A-Za-z0-9]+=*")
 
 class TokenFile:
     def __init__(self, url: str) -> None:
-        """ValueError if it is no file: URL."""
+        """ValueError if it is not a file: URL."""
         path = path_of(url)
         if path is None:
-            raise ValueError("a file: URL; no token is asked for at an https address")
+            raise ValueError("a file: URL; ixion does not request tokens from an https URL")
         self._path = path
 
     def read(self) -> str:
-        """ValueError if there is no token in it. The message never shows it."""
+        """ValueError if the file has no token. The message does not show its content."""
         try:
             with open(self._path, "rb") as file:
                 found = file.read(MOST_BYTES + 1)

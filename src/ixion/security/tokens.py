@@ -1,7 +1,7 @@
-"""Delegation tokens as this broker knows them: how a client logs in with one, and which principal it gets.
+"""Delegation tokens: how a client logs in with one, and which principal it gets.
 
-A token is an id, and its HMAC under the secret of the cluster. A client logs in by SCRAM with the id as its name and
-the HMAC, in base64, as its password (`tokenauth=true`). No broker stores a password: every broker can compute it.
+A token has an id, and the id's HMAC under the secret of the cluster. A client logs in by SCRAM with the id as its name
+and the HMAC, in base64, as its password (`tokenauth=true`). No broker stores the password; each can compute it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Run = Callable[["Callable[[], ScramCredential]"], "asyncio.Future[ScramCredentia
 
 class Tokens:
     def __init__(self, secret: str | None, clock_ms: Callable[[], int], run: Run | None = None) -> None:
-        """`secret`: delegation.token.secret.key; None: there are no tokens. `run`: on a worker thread."""
+        """`secret`: delegation.token.secret.key; None: tokens are disabled. `run`: runs work on a worker thread."""
         self._secret = secret.encode() if secret else None
         self._clock_ms = clock_ms
         self._run = run
@@ -67,9 +67,8 @@ class Tokens:
                 del self._credentials[key]
 
     def prepare(self, mechanism: str, token_id: str) -> asyncio.Future[ScramCredential] | None:
-        """Before the first login with a token its password is salted, which takes some milliseconds of a worker
-        thread: `login` is to be called when that is done. None: nothing to wait for. Clients that log in meanwhile
-        wait for the same work."""
+        """Salt the password before the first login with a token, which takes some milliseconds on a worker thread. Call
+        `login` when the future is done. None: call it now. Concurrent logins with the token share the work."""
         key = (token_id, mechanism)
         if key in self._credentials or self._live(token_id) is None or self._run is None:
             return None
@@ -85,7 +84,7 @@ class Tokens:
         return salting
 
     def login(self, mechanism: str, token_id: str) -> TokenLogin | None:
-        """What SCRAM compares with; None for a token that is not there, has expired, or was not prepared."""
+        """The login data for SCRAM; None if the token is unknown, has expired, or was not prepared."""
         from ixion.sasl.scram import TokenLogin
 
         token = self._live(token_id)
