@@ -1,1 +1,1 @@
-"""The vocabulary of the whole system: error codes, exceptions, ids, names. It imports the standard library only."""
+"""Values that the whole system uses: error codes, exceptions, ids, names. It imports only the standard library."""

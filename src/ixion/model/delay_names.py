@@ -1,4 +1,4 @@
-"""The name of the log in which delayed records of a partition wait, beside the partition's own.
+"""The name of the sibling log, in which delayed records of a partition wait.
 
 reminders-3  has  __delay.reminders-3
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 PREFIX: Final = "__delay."
-MASK: Final = 0x5DE1A95DE1A95DE1A95DE1A95DE1A900  # of a topic id
+MASK: Final = 0x5DE1A95DE1A95DE1A95DE1A95DE1A900  # turns a topic id into its sibling's id and back
 
 
 def sibling_of(topic: str) -> str:
@@ -20,10 +20,10 @@ def is_sibling(name: str) -> bool:
 
 
 def sibling_id(topic_id: bytes) -> bytes:
-    """The id by which followers fetch the sibling of a topic; of that id, the id of the topic."""
+    """The id with which followers fetch the sibling of a topic; for a sibling's id, the id of its topic."""
     return (int.from_bytes(topic_id, "big") ^ MASK).to_bytes(16, "big")
 
 
 def topic_of(name: str) -> str:
-    """The topic that a log belongs to, be it a sibling or the topic's own."""
+    """The topic of a log, which may be a sibling."""
     return name.removeprefix(PREFIX)

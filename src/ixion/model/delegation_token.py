@@ -1,4 +1,4 @@
-"""A delegation token, without its secret: the user that it stands for, and until when."""
+"""A delegation token without its secret: its owner and its times."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 class Token:
     token_id: str
     owner: str  # principals, such as User:alice
-    requester: str  # asked for it; the owner, unless somebody else may create tokens for that user (KIP-373)
+    requester: str  # the owner, or a user that may create tokens for the owner (KIP-373)
     renewers: tuple[str, ...] = ()
     issued_ms: int
-    max_ms: int  # beyond which it cannot be renewed
+    max_ms: int  # it cannot be renewed beyond this time
     expires_ms: int
 
     def concerns(self, principal: str) -> bool:
-        """Whether the principal may renew, expire and see it."""
+        """Whether the principal may renew, expire and describe the token."""
         return principal in (self.owner, self.requester, *self.renewers)
 
     def is_over(self, now_ms: int) -> bool:

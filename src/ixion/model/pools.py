@@ -1,7 +1,7 @@
-"""Where work that blocks is done: on pools of worker threads, which a broker makes with a function that it is given.
+"""Pools of worker threads for blocking work. A broker makes them with a function that is passed in.
 
-`Options.make_pool` is that function for a whole broker. A simulation passes in one of its own, and then no thread is
-started: the work runs as a later step of the same loop, in virtual time.
+`Options.make_pool` is that function. A simulation passes its own, which starts no threads: the work runs as a later
+step of the same loop, in virtual time.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 
-MakePool = Callable[[int, str], Executor]  # how many threads, and the name that they begin with
+MakePool = Callable[[int, str], Executor]  # number of threads, and the prefix of their names
 
 
 def threads(count: int, name: str) -> Executor:
-    """The threads are started with the first work that needs them."""
+    """A pool that starts its threads when work needs them."""
     return ThreadPoolExecutor(count, name)

@@ -1,4 +1,4 @@
-"""What settings can belong to, as numbers in the config APIs."""
+"""The types of resources that have settings, as numbers in the config APIs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which names a topic may have, by Kafka's rules."""
+"""Kafka's rules for topic names."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 
 from ixion.model.errors import ErrorCode, KafkaError
 
-MAX_LENGTH: Final = 249  # characters: with `-99999` behind it, the name of a partition's folder fits a file system
+MAX_LENGTH: Final = 249  # characters: with `-99999` appended, the folder's name fits the limit of file systems, 255
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_topic_name(name: str) -> None:
-    """Raise INVALID_TOPIC_EXCEPTION, with the reason, if no topic can have this name."""
+    """Raise INVALID_TOPIC_EXCEPTION, with the reason, if the name is invalid."""
     reason = fault_of(name)
     if reason:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic name {name!r} is invalid: {reason}")
@@ -24,13 +24,13 @@ def is_topic_name(name: str) -> bool:
 
 
 def fault_of(name: str) -> str:
-    """Why no topic can have this name; empty if one can."""
+    """Why the name is invalid; empty if it is valid."""
     if not name:
         return "it is empty"
     if name in (".", ".."):
         return "it cannot be '.' or '..'"
     if len(name) > MAX_LENGTH:
-        return f"it has {len(name)} characters, {MAX_LENGTH} are allowed"
+        return f"it has {len(name)} characters; {MAX_LENGTH} are allowed"
     if not _LEGAL.fullmatch(name):
-        return "it may hold only ASCII letters, digits, '.', '_' and '-'"
+        return "it may contain only ASCII letters, digits, '.', '_' and '-'"
     return ""

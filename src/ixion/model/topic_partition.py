@@ -6,5 +6,5 @@ from typing import Final
 
 TopicPartition = tuple[str, int]
 
-# In place of the last leader epoch and the end of a log: the broker has none, as on a disk that was replaced.
+# (last leader epoch, log end) of a broker that has no log of the partition, as after a replaced disk.
 NO_LOG: Final = (-1, 0)
