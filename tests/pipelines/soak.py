@@ -299,7 +299,9 @@ class Soak:
             self._drained = True
 
     def judge(self) -> None:
-        """Each table against the ledger; Parquet is read without Spark."""
+        """Each table against the ledger; Parquet is read without Spark. It is not interrupted any more."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         self._say("the tables are judged")
         self.problems += self.ledger.failed
         if not self.ledger.told:
