@@ -10,14 +10,58 @@ from __future__ import annotations
 from typing import Final
 
 from ixion.delay.note import NO_PRODUCER, Kind, Note
+from ixion.delay.pending import Due
 from ixion.delay.state import State
 from ixion.records.builder import BatchBuilder
 from ixion.records.schedule_headers import CREATED, FOR, NEXT, OFFSET, TOPIC
 from ixion.records.split import kept_headers
 
 AT_ONCE: Final = 256  # records in a batch that is sent to another topic
-STEP: Final = 16  # records delivered per step, some 200 µs
+STEP: Final = 20  # records delivered per step, some 150 µs
 AT_ONCE_BYTES: Final = 1 << 20
+FOR_NAME: Final = FOR.decode()
+OFFSET_NAME: Final = OFFSET.decode()
+CREATED_NAME: Final = CREATED.decode()
+
+
+class Gathered:
+    """The records of a batch: the notes of those that are in it, and when each is due again, or -1."""
+
+    __slots__ = ("again_ms", "fault", "notes", "stuck")
+
+    def __init__(self) -> None:
+        self.notes: list[Note] = []
+        self.again_ms: list[int] = []
+        self.stuck = 0  # recurring records whose next time cannot be found,
+        self.fault: Exception | None = None  # and why
+
+
+def gather(builder: BatchBuilder, ready: list[Due], notes: dict[int, Note], now_ms: int) -> Gathered:
+    """Add the records of these offsets to a batch, in their order, as many as fit."""
+    made = Gathered()
+    for _, offset in ready:
+        note = notes.get(offset)
+        if note is None:
+            continue
+        try:
+            next_ms = note.next_due(now_ms)
+        except Exception as error:  # cronsim is not installed, or a time zone is missing
+            made.fault = error
+            made.stuck += 1
+            continue
+        if not add(builder, note, next_ms):
+            break
+        made.notes.append(note)
+        made.again_ms.append(next_ms)
+    return made
+
+
+def settle_all(state: State, gathered: Gathered, first: int, sizes: dict[int, int]) -> None:
+    """They were delivered from the offset `first` on; `sizes` has the notes that say that one is due again."""
+    offset = first
+    for note, next_ms in zip(gathered.notes, gathered.again_ms, strict=True):
+        settle(state, note, offset, next_ms, sizes.get(offset, 0))
+        offset += 1
 
 
 def settle(state: State, note: Note, offset: int, next_ms: int, size: int) -> None:
@@ -32,9 +76,9 @@ def add(builder: BatchBuilder, note: Note, next_ms: int, topic: str = "") -> boo
     """Add the record of a note to a batch. `topic` is where it waited, if it goes to another topic."""
     record = note.record
     headers: list[tuple[str, bytes | None]] = [
-        (FOR.decode(), b"%d" % note.due_ms),
-        (OFFSET.decode(), b"%d" % note.offset),
-        (CREATED.decode(), b"%d" % record.timestamp),
+        (FOR_NAME, b"%d" % note.due_ms),
+        (OFFSET_NAME, b"%d" % note.offset),
+        (CREATED_NAME, b"%d" % record.timestamp),
     ]
     if next_ms >= 0:
         headers.append((NEXT.decode(), b"%d" % next_ms))

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ixion.delay.delivered import AT_ONCE, AT_ONCE_BYTES, STEP, add, settle
+from ixion.delay.delivered import AT_ONCE, AT_ONCE_BYTES, STEP, add, gather, settle_all
 from ixion.delay.figures import Figures
 from ixion.delay.note import Note, write_outcome
 from ixion.delay.pending import Due
@@ -266,30 +266,14 @@ class Delivery:
         partition, log = schedule.partition, schedule.partition.log
         most = min(AT_ONCE_BYTES, log.config.max_message_bytes, log.config.segment_bytes)
         builder = BatchBuilder(max_bytes=most, producer_id=DELIVERER, leader_epoch=partition.leader_epoch)
-        delivered: list[Note] = []
-        again_ms: list[int] = []
-        fault: Exception | None = None
-        stuck, self._stuck = self._stuck, 0
-        now_ms = self._clock_ms()
-        for _, offset in ready:
-            note = notes.get(offset)
-            if note is None:
-                continue
-            try:
-                next_ms = note.next_due(now_ms)
-            except Exception as error:  # cronsim is not installed, or a time zone is missing
-                fault = error
-                self._stuck += 1
-                continue
-            if not add(builder, note, next_ms):
-                break
-            delivered.append(note)
-            again_ms.append(next_ms)
+        gathered = gather(builder, ready, notes, self._clock_ms())
+        stuck, self._stuck = self._stuck, gathered.stuck
+        delivered = gathered.notes
         gone = {note.offset for note in delivered} | self._lost(schedule, ready, notes)
         if delivered:
             schedule.journal.align(log.end_offset)
             first = log.end_offset
-            written, sizes = write_outcome(first, partition.leader_epoch, delivered, again_ms)
+            written, sizes = write_outcome(first, partition.leader_epoch, delivered, gathered.again_ms)
             try:
                 schedule.journal.write(written)
                 info = partition.append(builder.build(), 1, Origin.WHOLE_CHANGE)
@@ -299,10 +283,9 @@ class Delivery:
             appended(self._replicas, partition, info)
             state = schedule.state
             assert state is not None
-            for place, (note, next_ms) in enumerate(zip(delivered, again_ms, strict=True)):
-                settle(state, note, first + place, next_ms, sizes.get(first + place, 0))
-        elif fault is not None and self._stuck <= stuck:  # otherwise others may be deliverable behind them
-            raise fault
+            settle_all(state, gathered, first, sizes)
+        elif gathered.fault is not None and self._stuck <= stuck:  # otherwise others may be deliverable behind them
+            raise gathered.fault
         return [each for each in due if each[1] not in gone], delivered
 
     def _allowed(self, rate: int, now_ms: int) -> int:
