@@ -9,6 +9,7 @@ What is timed is scheduled before the first of it is due; a system that is too s
 that may deliver early have negative latenesses, and `early` says how early the earliest was.
 
 What only ixion promises is measured after that, each on a broker of its own: `loads/schedulers/extremes` and `fixed`.
+The former can be run one by one: `python -m benchmarks.loads.schedulers.extremes herd sustained`.
 
 Lateness is arrival minus due time by the clock of this process, so it includes the client. Memory is what the process
 that keeps what waits grew by after the first 10,000, for each message; with the parts of files that it has mapped, and
@@ -38,7 +39,7 @@ from pathlib import Path
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session
 from benchmarks.loads.compiled_instructions import build, count_compiled
 from benchmarks.loads.off_instructions import count_instructions
-from benchmarks.loads.schedulers.extremes import SUSTAINED_S, herd_beside_others, near, restart, sustained
+from benchmarks.loads.schedulers.extremes import SUSTAINED_S, far, herd_beside_others, near, restart, sustained
 from benchmarks.loads.schedulers.fixed import fixed
 from benchmarks.loads.schedulers.kafka_protocol import ixion, on_kafka
 from benchmarks.loads.schedulers.messages import fill, herd, lateness, part, until_delivered
@@ -108,21 +109,6 @@ def measure(start: Start, backlogs: Mapping[str, int], scale: float) -> Mapping[
     return rows
 
 
-def measure_most(backlog: int) -> Mapping[str, float]:
-    """A3 and A4, with ten million that wait.
-
-    Memory is counted from one million on: the indexes of the last segment of a log take up to 5 MB, however many wait.
-    """
-    with tempfile.TemporaryDirectory(prefix="delay-") as folder, ixion(Path(folder)) as scheduler:
-        lateness(scheduler, 50, RATE)
-        fill(scheduler, 0, backlog // 10)
-        before = resident_of(scheduler.pid)
-        fill(scheduler, backlog // 10, backlog)
-        memory = max(resident_of(scheduler.pid) - before, 0) / (backlog - backlog // 10)
-        found = lateness(scheduler, TIMED, RATE)
-    return {"p50-10m": part(found, 500), "p99-10m": part(found, 990), "max-10m": found[-1], "memory-10m": memory}
-
-
 def ours(backlogs: Mapping[str, int], scale: float) -> Mapping[str, float]:
     """All that is asked of everybody, and what only ixion promises."""
     pending = backlogs["1m"]
@@ -137,7 +123,7 @@ def ours(backlogs: Mapping[str, int], scale: float) -> Mapping[str, float]:
         **(compiled(None) if COMPILED else {}),
     }
     if int(os.environ.get("IXION_BENCH_PENDING", "0")) >= MOST["10m"]:
-        rows |= measure_most(MOST["10m"])
+        rows |= far(MOST["10m"])
     return rows
 
 

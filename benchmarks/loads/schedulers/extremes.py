@@ -1,11 +1,17 @@
 """What only ixion is asked: many near due times, a herd beside other clients, hours at full rate, a start from nothing.
 
-Each function starts a broker of its own. The numbers are those of the acceptance tests in docs/delayed.md.
+Each function starts a broker of its own. The numbers are those of the acceptance tests in docs/delayed.md. One or
+more of them by name, without the rest of the benchmark:
+
+    python -m benchmarks.loads.schedulers.extremes herd                                  half a minute
+    IXION_BENCH_SUSTAINED=300 python -m benchmarks.loads.schedulers.extremes sustained   six minutes, 10 GB of disk
+    python -m benchmarks.loads.schedulers.extremes far                                   ten million: 25 GB of disk
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -113,6 +119,22 @@ def sustained(seconds: float = SUSTAINED_S) -> Mapping[str, float]:
     }
 
 
+def far(count: int) -> Mapping[str, float]:
+    """A3 and A4: so many that are due tomorrow.
+
+    Memory is counted from a fifth of them on: the indexes of the last segment of a log take up to 5 MB, however many
+    wait.
+    """
+    with broker() as (scheduler, _):
+        first = count // 5
+        fill(scheduler, 0, first)
+        before = resident_of(scheduler.pid)
+        fill(scheduler, first, count)
+        memory = max(resident_of(scheduler.pid) - before, 0) / (count - first)
+        found = lateness(scheduler, 2_000, 500)
+    return {"p50-10m": part(found, 500), "p99-10m": part(found, 990), "memory-10m": memory}
+
+
 def restart(count: int) -> Mapping[str, float]:
     """A8: killed while so many wait, until it delivers again; and once more without any file that it can make anew."""
     rows: dict[str, float] = {}
@@ -147,3 +169,17 @@ def wait_until(reached: Callable[[], bool]) -> None:
         if time.monotonic() > end:
             raise RuntimeError("the messages did not come")
         time.sleep(0.01)
+
+
+BY_NAME: Mapping[str, Callable[[], Mapping[str, float]]] = {
+    "near": lambda: near(1_000_000, 10_000),
+    "far": lambda: far(10_000_000),
+    "herd": lambda: herd_beside_others(100_000),
+    "sustained": sustained,
+    "restart": lambda: restart(1_000_000),
+}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or BY_NAME:
+        for key, value in BY_NAME[name]().items():
+            print(f"{key}  {value:,.3f}", flush=True)

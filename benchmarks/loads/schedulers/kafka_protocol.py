@@ -78,6 +78,7 @@ class KafkaScheduler:
             message = self._consumer.poll(1)
             if message is not None and not message.error():
                 count -= 1
+                end = time.monotonic() + PATIENCE_S
                 yield bytes(message.value() or b"")
             elif time.monotonic() > end:
                 raise RuntimeError(f"{count} messages did not come")
