@@ -36,12 +36,16 @@ POLL_S = 0.05
 
 
 class Peer:
-    """`seen` are the values that it has read, `held` the number of its partitions."""
+    """`seen` are the values that it has read, `held` the number of its partitions.
+
+    `acknowledged` are the offsets of the last commit that the broker has acknowledged, for clients that tell.
+    """
 
     def __init__(self, bootstrap: str, group: str, topic: str) -> None:
         self.bootstrap, self.group, self.topic = bootstrap, group, topic
         self.seen: list[bytes] = []
         self.held = 0
+        self.acknowledged: dict[int, int] = {}
         self.fault: BaseException | None = None
         self.ended = threading.Event()
         self._runner = threading.Thread(target=self._run, name=type(self).__name__)
@@ -151,11 +155,11 @@ class KafkaPython(Peer):
             found: dict[Any, list[Any]] = consumer.poll(timeout_ms=int(POLL_S * 1000))
             self.seen += [record.value for records in found.values() for record in records]
             self.held = len(consumer.assignment())
-            if found:
-                with contextlib.suppress(KafkaPythonError):
-                    consumer.commit()
-        with contextlib.suppress(KafkaPythonError):
-            consumer.commit()  # again: the last one may have met a rebalance
+            # Each time, since the last one may have met a rebalance. Of partitions that it has lost it commits nothing.
+            with contextlib.suppress(KafkaPythonError):
+                ends = {place.partition: consumer.position(place) for place in consumer.assignment()}
+                consumer.commit()
+                self.acknowledged = {number: end for number, end in ends.items() if end is not None}
         consumer.close()
 
 

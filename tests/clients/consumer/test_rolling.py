@@ -118,6 +118,16 @@ def roll(bootstrap: str, topic: str, names: list[str]) -> None:
     def missing() -> set[bytes]:
         return records.committed - {value for peer in everybody for value in list(peer.seen)}
 
+    def uncommitted() -> dict[TopicPartition, tuple[int | None, int]]:
+        """Partitions whose commit is neither behind the last record nor behind the marker of its transaction."""
+        places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+        committed, ends = fetch_offsets(bootstrap, topic), end_offsets(bootstrap, places, read_committed=True)
+        return {
+            place: (committed.get(place), ends[place])
+            for place in places
+            if committed.get(place) not in (ends[place] - 1, ends[place])
+        }
+
     def wait_for(peer: Peer, name: str, is_so: Callable[[], bool]) -> None:
         await_that(lambda: peer.fault is not None or is_so(), lambda: f"{name} holds {peer.held}; missing {missing()}")
         if peer.fault is not None:
@@ -135,6 +145,8 @@ def roll(bootstrap: str, topic: str, names: list[str]) -> None:
             records.add()
             wait_for(peer, name, lambda peer=peer: peer.held == PARTITIONS and not missing())  # type: ignore[misc]
             assert peer.seen, f"{name} has read nothing"
+        # All has been read, perhaps by one that could not commit it any more: the last one reads that again.
+        await_that(lambda: not uncommitted(), lambda: f"{names[-1]} holds {peer.held}; uncommitted {uncommitted()}")
         everybody[-1].close()
     finally:
         records.close()
@@ -143,10 +155,10 @@ def roll(bootstrap: str, topic: str, names: list[str]) -> None:
             peer.join()
         gc.collect()
     assert {value for peer in everybody for value in peer.seen} == records.committed
-    places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    committed, ends = fetch_offsets(bootstrap, topic), end_offsets(bootstrap, places, read_committed=True)
-    for place in places:  # behind the last record, or behind the marker of its transaction
-        assert committed[place] in (ends[place] - 1, ends[place])
+    assert not uncommitted()
+    offsets = fetch_offsets(bootstrap, topic)
+    for number, end in everybody[-1].acknowledged.items():
+        assert offsets[TopicPartition(topic, number)] >= end, "a commit that was acknowledged is lost"
 
 
 def test_from_every_python_client_to_ours_and_back(bootstrap: str) -> None:
