@@ -7,13 +7,14 @@ limits are set as Kafka's ReassignPartitionsCommand sets them, and taken away at
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
 from ixion.cli.access import CLUSTER, Access
+from ixion.cli.cluster_wait import Waiting, cancelling
 from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Option, UsageError, whole
 from ixion.cli.options import AS_JSON, administer
 from ixion.cli.output import counted, note, show_json, show_table
+from ixion.model.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ixion.clients.admin.runner import AdminRunner
     from ixion.clients.metadata import ClusterMetadata, TopicPartition
 
-LOOK_S: Final = 0.5
+BROKER_S: Final = 5.0  # for a broker to take its throttle away; a paused one does not answer
 RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LEADERS: Final = "leader.replication.throttled.replicas"
 FOLLOWERS: Final = "follower.replication.throttled.replicas"
@@ -171,64 +172,26 @@ def carry_out(
         set_throttles(admin, now, plan, throttle, found)
     if plan:
         admin.run(alter_partition_reassignments, plan).check()
+    topics = {place.topic for place in meant | set(plan)}
     try:
-        wait_for(admin, meant | set(plan))
-    except KeyboardInterrupt:
+        Waiting(admin, meant | set(plan)).wait()
+    except (KafkaError, KeyboardInterrupt):
         limits = " and their throttles stay" if throttle is not None else ""
-        note(f"the moves go on{limits}; the same command waits for them again, --cancel takes them back")
+        note(f"the moves go on{limits}; the same command waits for them again, `{cancelling(topics)}` takes them back")
         raise
     if throttle is not None:
-        clear_throttles(admin, {place.topic for place in meant | set(plan)}, found)
+        clear_throttles(admin, topics)
     if plan and not as_json:
         print(f"moved {counted(len(plan), 'partition')}")
 
 
-def wait_for(admin: AdminRunner, places: set[TopicPartition]) -> None:
-    """Returns when none of the partitions is being reassigned any more."""
-    from ixion.cli.progress import ProgressLine
-    from ixion.clients.admin.replicas import list_partition_reassignments
-
-    total = 0
-    moves: Mapping[TopicPartition, Reassignment] = {}
-    line = ProgressLine(lambda: f"{total - len(moves)} of {counted(total, 'partition')} moved{left(admin, moves)}")
-    try:
-        while True:
-            found = admin.run(list_partition_reassignments)
-            moves = {place: move for place, move in found.items() if place in places}
-            if not moves:
-                return
-            total = max(total, len(moves))
-            line.step()
-            time.sleep(LOOK_S)
-    finally:
-        line.clear()
-
-
-def left(admin: AdminRunner, moves: Mapping[TopicPartition, Reassignment]) -> str:
-    """How much is still to be copied: what new replicas lack of the largest replica of their partition."""
-    from ixion.clients.admin.replicas import describe_log_dirs
-
-    sizes: dict[TopicPartition, dict[int, int]] = {}
-    for directory in admin.run(describe_log_dirs):
-        for replica in directory.replicas:
-            if replica.partition in moves and not replica.is_future:
-                sizes.setdefault(replica.partition, {})[directory.broker] = replica.size
-    size = sum(
-        max(0, max(sizes.get(place, {}).values(), default=0) - sizes.get(place, {}).get(broker, 0))
-        for place, move in moves.items()
-        for broker in move.adding
-    )
-    return f", {size / 1e6:.1f} MB to copy"
-
-
 def cancel_moves(admin: AdminRunner, topics: list[str]) -> None:
     from ixion.clients.admin.replicas import alter_partition_reassignments, list_partition_reassignments
-    from ixion.clients.admin.routes import metadata
 
     moves = [place for place in admin.run(list_partition_reassignments) if place.topic in topics]
     if moves:
         admin.run(alter_partition_reassignments, dict.fromkeys(moves)).check()
-    clear_throttles(admin, set(topics), admin.run(metadata, ()))
+    clear_throttles(admin, set(topics))
     print(f"cancelled {counted(len(moves), 'move')}")
 
 
@@ -243,29 +206,43 @@ def set_throttles(
     from ixion.clients.admin.configs import Resource, alter_configs
     from ixion.model.resource_type import ResourceType
 
-    changes: dict[Resource, dict[str, str | None]] = {}
-    for topic in sorted({place.topic for place in plan}):
+    changes: dict[Resource, dict[str, str | None]] = {
+        Resource(ResourceType.BROKER, str(broker)): dict.fromkeys(RATES, str(rate)) for broker in sorted(found.nodes)
+    }
+    topics = {place.topic for place in plan}
+    for topic in sorted(topics):
         leaders, followers = [], []
         for place, after in plan.items():
             if place.topic == topic:
                 leaders += [f"{place.partition}:{broker}" for broker in now[place]]
                 followers += [f"{place.partition}:{broker}" for broker in after if broker not in now[place]]
         changes[Resource(ResourceType.TOPIC, topic)] = {LEADERS: ",".join(leaders), FOLLOWERS: ",".join(followers)}
-    for broker in found.nodes:
-        changes[Resource(ResourceType.BROKER, str(broker))] = dict.fromkeys(RATES, str(rate))
-    admin.run(alter_configs, changes).check()
+    for resource, settings in changes.items():  # one by one, so that the one that does not answer is known
+        try:
+            admin.run(alter_configs, {resource: settings}).check()
+        except KafkaError as error:
+            clear_throttles(admin, topics)
+            what = f"the throttle of {resource.kind.name.lower()} {resource.name} cannot be set, so nothing was moved"
+            raise KafkaError(error.code, f"{what}: {error.message}") from error
 
 
-def clear_throttles(admin: AdminRunner, topics: set[str], found: ClusterMetadata) -> None:
+def clear_throttles(admin: AdminRunner, topics: set[str]) -> None:
+    """A broker that does not answer keeps its rate, which limits nothing: no replica of a topic is named any more."""
     from ixion.clients.admin.configs import Resource, alter_configs
+    from ixion.clients.admin.routes import metadata
     from ixion.model.resource_type import ResourceType
 
-    changes: dict[Resource, dict[str, str | None]] = {
+    of_topics: dict[Resource, dict[str, str | None]] = {
         Resource(ResourceType.TOPIC, topic): {LEADERS: None, FOLLOWERS: None} for topic in sorted(topics)
     }
-    for broker in found.nodes:
-        changes[Resource(ResourceType.BROKER, str(broker))] = dict.fromkeys(RATES)
-    admin.run(alter_configs, changes).check()
+    admin.run(alter_configs, of_topics).check()
+    for broker in sorted(admin.run(metadata, ()).nodes):
+        resource = Resource(ResourceType.BROKER, str(broker))
+        try:
+            admin.run_within(BROKER_S, alter_configs, {resource: dict.fromkeys(RATES)}).check()
+        except KafkaError as error:
+            again = f"ixion config unset broker {broker} {' '.join(RATES)}"
+            note(f"broker {broker} keeps a throttle, which is for no partition now; `{again}` ({error.message})")
 
 
 def joined(replicas: Replicas) -> str:
