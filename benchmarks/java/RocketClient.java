@@ -84,8 +84,9 @@ public final class RocketClient {
         synchronized (arrivals) {
             try {
                 for (MessageExt message : messages) {
-                    if (Arrays.equals(message.getBody(), PROBE)) {
-                        probed = true;
+                    boolean probe = Arrays.equals(message.getBody(), PROBE);
+                    probed |= probe;
+                    if (probe || !probed) { // until then it is what came before a kill, and the file has no reader yet
                         continue;
                     }
                     arrivals.writeInt(message.getBody().length);
