@@ -1,8 +1,8 @@
 """Timer messages of RocketMQ 5 (setDeliverTimeMs), through its Java client (`java/RocketClient.java`).
 
-Its timing wheel has the default tick of a second (timerPrecisionMs), to which it rounds due times down: a message may
-come up to a second early. What waits is in the commit log, which is mapped into memory, and in a log of the wheel.
-Neither is synced before the acknowledgement (flushDiskType=ASYNC_FLUSH, the default).
+Its timing wheel has the default tick of a second (timerPrecisionMs): a message comes at the next full second, or later.
+What waits is in the commit log, which is mapped into memory, and in a log of the wheel. Neither is synced before the
+acknowledgement (flushDiskType=ASYNC_FLUSH, the default).
 
 The name server, which only knows the address of the broker, runs on when the broker is killed. The broker's port for
 replicas listens on all addresses, and has no setting for that; all others are on the loopback address.
@@ -31,7 +31,7 @@ HEAP, CLIENT_HEAP, NAMES_HEAP = "1g", "512m", "128m"
 
 
 class RocketScheduler:
-    early_ms = 1_000
+    early_ms = 1_000  # a tick; the wheel rounds up, so nothing should be early
 
     def __init__(self, names: str, home: Path, pid: int) -> None:
         self.pid = pid
