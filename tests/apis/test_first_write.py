@@ -125,11 +125,11 @@ def test_a_write_waits_while_the_transaction_before_is_completed() -> None:
     held: list[tuple[Marker, Written]] = []
 
     async def hold(broker: RealBroker) -> None:
-        broker.parts.transactions._sender._writer = Held(held)
-        broker.parts.transactions._verification.pauses = 1_000_000  # on a slow machine too
+        broker.parts.transactions.get()._sender._writer = Held(held)
+        broker.parts.transactions.get()._verification.pauses = 1_000_000  # on a slow machine too
 
     async def let_go(broker: RealBroker) -> None:
-        transactions = broker.parts.transactions
+        transactions = broker.parts.transactions.get()
         transactions._sender._writer = transactions.markers
         for marker, done in held:
             transactions.markers.write(marker, done)

@@ -1,4 +1,4 @@
-"""A start imports what it needs: no groups before somebody asks about one, no tool of the command line at all."""
+"""A start imports what it needs: no coordinator before somebody asks it, no tool of the command line at all."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.broker.served import environment
 NOT_AT_START = (
     "ixion.controller.cluster",
     "ixion.coordinators.group",
+    "ixion.coordinators.txn",
     "ixion.log.compaction",
     "ixion.pipelines",
     "ixion.protocol.messages.k11_join_group",

@@ -193,7 +193,7 @@ def test_a_transaction_that_was_committed_gets_its_markers_after_a_kill(
         await broker.start()
         await create(broker, "orders")  # led after __transaction_state, by its name
         await broker.parts.internal_topics[TRANSACTION_STATE].ensure()
-        transactions = broker.parts.transactions
+        transactions = broker.parts.transactions.get()
         over: asyncio.Queue[Any] = asyncio.Queue()
         transactions.init_producer_id("tx", 60_000, -1, -1, lambda *answer: over.put_nowait(answer))
         code, producer_id, epoch = await over.get()
@@ -209,7 +209,7 @@ def test_a_transaction_that_was_committed_gets_its_markers_after_a_kill(
             assert (await over.get())[0] == ErrorCode.NONE
             await broker.abandon()
         async with running(tmp_path, **settings) as broker:
-            transactions = broker.parts.transactions
+            transactions = broker.parts.transactions.get()
             while isinstance(found := transactions.describe("tx"), ErrorCode) or found.state in ENDING:
                 await asyncio.sleep(0.01)
             log = broker.parts.replicas.partitions["orders", 0].log

@@ -347,7 +347,7 @@ def test_many_partitions_in_one_request_leave_the_loop_to_others(member: Member)
 def test_what_a_new_leader_needs_is_prepared_on_a_thread(member: Member) -> None:
     prepared: list[tuple[str, bool]] = []
     here = threading.current_thread()
-    member.control.prepare_to_lead = lambda topic: prepared.append((topic, threading.current_thread() is here))
+    member.control.prepare_to_lead.append(lambda topic: prepared.append((topic, threading.current_thread() is here)))
     member.codes(state(0), state(1, leader=2))
     assert prepared == [("t", False)]
 

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ixion.acl.numbers import TOPIC, TRANSACTIONAL_ID, WRITE
 from ixion.apis.call import Call, Handle, Outcome
-from ixion.apis.first_write import TransactionalAppend
 from ixion.apis.leaders import addresses, leader_of
 from ixion.apis.services import Services
 from ixion.apis.topic_ids import PRODUCE_BY_ID_SINCE
 from ixion.config.listeners import listeners
 from ixion.config.topic import DELIVERY_DELAY_TARGET
-from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.log.prepare import Origin
 from ixion.metadata.image import ClusterImage
 from ixion.model.errors import ErrorCode
@@ -60,7 +58,7 @@ class Produce:
     def __init__(self, services: Services) -> None:
         self._image: Final[ClusterImage] = services.image
         self.replicas: Final[ReplicaManager] = services.replicas
-        self._transactions: Final[TransactionCoordinator] = services.transactions
+        self._make_transactions: Final = services.make_transactions
         self._internal_writers: Final = listeners(services.config.current).internal_writers
 
     def handle(self, call: Call) -> Outcome:
@@ -100,8 +98,10 @@ class Produce:
         if production.transactional and not may_in_transaction(call.rights, request.transactional_id):
             production.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, entries)
         elif production.transactional and entries:
+            from ixion.apis.first_write import TransactionalAppend  # imports the transaction coordinator
+
             TransactionalAppend(
-                self._transactions,
+                self._make_transactions(),
                 self.replicas,
                 request.transactional_id,
                 call.version,

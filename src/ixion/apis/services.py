@@ -11,7 +11,6 @@ from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
 from ixion.controller.planning import NewTopic
 from ixion.controller.topics import TopicOutcome
-from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.metadata.image import ClusterImage
 from ixion.quota.addresses import AddressRates
 from ixion.quota.mutations import Mutations
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from ixion.controller.cluster.controller import ClusterController
     from ixion.controller.tokens import TokenManager
     from ixion.coordinators.group.coordinator import GroupCoordinator
+    from ixion.coordinators.txn.coordinator import TransactionCoordinator
 
 CreateTopics = Callable[[list[NewTopic]], Awaitable[list[TopicOutcome]]]
 
@@ -45,7 +45,7 @@ class Services:
     timer: Timer
     internal_topics: dict[str, InternalTopic]  # by name
     make_groups: Callable[[], GroupCoordinator]
-    transactions: TransactionCoordinator
+    make_transactions: Callable[[], TransactionCoordinator]
     credentials: ScramCredentials
     tokens: TokenManager | None  # None: delegation.token.secret.key is not set
     quotas: Quotas
@@ -60,3 +60,8 @@ class Services:
     def groups(self) -> GroupCoordinator:
         """Made when it is first asked for: its code is a third of all that a broker imports."""
         return self.make_groups()
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """Made when it is first asked for, as the groups are."""
+        return self.make_transactions()

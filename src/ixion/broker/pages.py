@@ -146,4 +146,5 @@ def group_states(parts: Parts) -> Steps[Mapping[str, int]]:
 def loaders(parts: Parts) -> dict[str, Loader]:
     made = parts.groups.made
     groups = {} if made is None else {GROUP_OFFSETS: made.shards.loader}
-    return {**groups, TRANSACTION_STATE: parts.transactions.loader}
+    transactions = parts.transactions.made
+    return groups if transactions is None else {**groups, TRANSACTION_STATE: transactions.loader}

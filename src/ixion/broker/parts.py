@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from ixion.apis.dispatch import Dispatch
 from ixion.apis.services import Services
 from ixion.broker.late_groups import LateGroups
+from ixion.broker.late_transactions import LateTransactions
 from ixion.broker.pages import PagesAt
 from ixion.broker.scheduler import Scheduler
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
-from ixion.coordinators.txn.coordinator import TransactionCoordinator
 from ixion.delay.schedules import Schedules
 from ixion.log.files import Files
 from ixion.log.manager import LogManager
@@ -102,7 +102,7 @@ class Parts:
     controller: Controller | ClusterController
     internal_topics: dict[str, InternalTopic]
     groups: LateGroups
-    transactions: TransactionCoordinator
+    transactions: LateTransactions
     tokens: Tokens
     token_manager: TokenManager | None = None  # None: delegation.token.secret.key is not set
     quotas: Quotas

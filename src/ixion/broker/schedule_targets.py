@@ -58,7 +58,7 @@ def make_targets(parts: Parts) -> Targets:
             else:
                 taken.set_exception(KafkaError(code, f"no producer id for a schedule topic: {code.name}"))
 
-        parts.transactions.init_producer_id(None, 0, -1, -1, done)
+        parts.transactions.get().init_producer_id(None, 0, -1, -1, done)
         return await taken
 
     channels = make_channels(parts)

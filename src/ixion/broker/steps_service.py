@@ -12,6 +12,7 @@ from ixion.broker.config_changes import ConfigChanges
 from ixion.broker.errors import StartupError
 from ixion.broker.internal_topics import make_internal_topics
 from ixion.broker.late_groups import LateGroups
+from ixion.broker.late_transactions import LateTransactions
 from ixion.broker.own_disks import OwnDisks, propose_isr_to
 from ixion.broker.pages import show_pages
 from ixion.broker.parts import Parts
@@ -23,9 +24,7 @@ from ixion.config.listeners import listeners
 from ixion.config.security_settings import ALLOW_EVERYONE_IF_NO_ACL_FOUND, SUPER_USERS
 from ixion.controller.controller import Controller
 from ixion.controller.own_broker import OwnBroker
-from ixion.coordinators.txn.build import transaction_coordinator as make_transactions
 from ixion.metadata.content import CorruptNodeError
-from ixion.replica.internal_topic import TRANSACTION_STATE
 from ixion.timer.collector import relax_collector
 
 if TYPE_CHECKING:
@@ -93,28 +92,17 @@ async def group_coordinator(parts: Parts) -> None:
     groups = parts.groups = LateGroups(parts)
     parts.replicas.on_leadership.append(groups.follow)
     parts.control.on_deleted.append(groups.on_topics_deleted)
-    parts.control.prepare_to_lead = groups.prepare_to_lead
+    parts.control.prepare_to_lead.append(groups.prepare_to_lead)
     parts.control.on_deleted.append(parts.schedules.topics_deleted)
     parts.undo.append(("group coordinator", groups.stop))
 
 
 async def transaction_coordinator(parts: Parts) -> None:
     """20. The transaction coordinator, for the partitions of __transaction_state that this broker leads."""
-    parts.transactions = make_transactions(
-        node_id=parts.node_id,
-        log=parts.internal_topics[TRANSACTION_STATE],
-        session=lambda: parts.session,
-        image=parts.image,
-        replicas=parts.replicas,
-        offsets_decided=parts.groups.on_transaction_marker,
-        config=parts.config,
-        timer=parts.timer,
-        clock_ms=parts.clock_ms,
-        loop=parts.loop,
-        channels=parts.to_brokers,
-    )
-    parts.undo.append(("transaction coordinator", parts.transactions.stop))
-    parts.transactions.start()
+    transactions = parts.transactions = LateTransactions(parts)
+    parts.replicas.on_leadership.append(transactions.follow)
+    parts.control.prepare_to_lead.append(transactions.prepare_to_lead)
+    parts.undo.append(("transaction coordinator", transactions.stop))
 
 
 async def authorizer(parts: Parts) -> None:
@@ -155,7 +143,7 @@ async def services(parts: Parts) -> None:
         timer=parts.timer,
         internal_topics=parts.internal_topics,
         make_groups=parts.groups.get,
-        transactions=parts.transactions,
+        make_transactions=parts.transactions.get,
         credentials=parts.credentials,
         tokens=parts.token_manager,
         quotas=parts.quotas,

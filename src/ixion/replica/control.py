@@ -123,7 +123,7 @@ class Control:
         lag behind; what is read after `catch_up` is at least as new as the request."""
         self.fetchers: Fetchers = NoFetchers()
         self.on_deleted: list[Callable[[list[str]], None]] = []  # called with deleted topics
-        self.prepare_to_lead: Callable[[str], None] = nothing  # called with a topic, on a worker thread
+        self.prepare_to_lead: list[Callable[[str], None]] = []  # called with a topic, on a worker thread
         self._image = image
         self._replicas = replicas
         self._logs = logs
@@ -245,7 +245,8 @@ class Control:
         """The slow part, on a worker thread. Returns the roles whose logs could not be created."""
         failed = for_each(unmade, self._make_log, self._logs.make_pool)
         for topic in led:
-            self.prepare_to_lead(topic)
+            for prepare in self.prepare_to_lead:
+                prepare(topic)
         return failed
 
     def _make_log(self, role: Role) -> None:
@@ -365,10 +366,6 @@ class Control:
                 return ErrorCode.STALE_CONTROLLER_EPOCH
             image.controller_epoch = controller_epoch
         return ErrorCode.NONE
-
-
-def nothing(_topic: str) -> None:
-    """Does nothing: there is nothing to prepare."""
 
 
 def roles_of(request: LeaderAndIsrRequest) -> list[Role]:

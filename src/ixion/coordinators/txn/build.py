@@ -41,10 +41,7 @@ def transaction_coordinator(
     loop: AbstractEventLoop,
     channels: BrokerChannels | None = None,
 ) -> TransactionCoordinator:
-    """Built before this broker leads its first partition, because it listens for elections.
-
-    `channels` lead to other brokers; None for a broker that is alone.
-    """
+    """`channels` lead to other brokers; None for a broker that is alone."""
     local = LocalMarkers(replicas, clock_ms, offsets_decided)
     spread: SpreadMarkers | None = None
     elsewhere: RemoteVerification | None = None
@@ -70,15 +67,6 @@ def transaction_coordinator(
         clock_ms=clock_ms,
         config=config,
     )
-
-    def leadership(topic: str, partition: int, leader_epoch: int) -> None:
-        if topic == log.name:
-            if leader_epoch < 0:
-                coordinator.on_resigned(partition)
-            else:
-                coordinator.on_elected(partition, leader_epoch)
-
-    replicas.on_leadership.append(leadership)
     return coordinator
 
 
