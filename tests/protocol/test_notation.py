@@ -99,3 +99,13 @@ def test_a_table_of_ones_own() -> None:
 def test_annotations_must_be_types() -> None:
     with pytest.raises(TypeError, match=r"Postponed\.number: 'Int32' is no type of a table"):
         exec("from __future__ import annotations\nclass Postponed(Struct):\n    number: Int32", dict(globals()))
+
+
+def test_the_constructor_is_made_with_the_first_value() -> None:
+    class Late(Struct):
+        number: Int32
+        name: Int32 = field(default=7)
+
+    assert "__new__" not in vars(Late)
+    assert (Late(number=1).number, Late(number=1).name) == (1, 7)
+    assert "__new__" in vars(Late)
