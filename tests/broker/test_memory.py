@@ -11,25 +11,38 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.memory import MUCH, MemoryReturn, trim_heap
+from ixion.broker.memory import BUSY, MUCH, MemoryKeeping, MemoryReturn, trim_heap
 
 
 def test_memory_is_given_back_once_much_was_unsent_and_is_no_more() -> None:
     unsent = 0
     trimmed: list[int] = []
     with ThreadPoolExecutor(1) as workers:
-        memory = MemoryReturn(lambda: unsent, workers, lambda: trimmed.append(unsent))
-        for unsent in (0, MUCH - 1, 0, MUCH, MUCH // 2):  # noqa: B007 - read by the lambda
-            memory.look()
+        memory = MemoryReturn(workers, lambda: trimmed.append(unsent))
+        for unsent in (0, MUCH - 1, 0, MUCH, MUCH // 2):
+            memory.look(unsent)
         workers.submit(int).result()
         assert trimmed == []
         unsent = MUCH // 8
-        memory.look()
+        memory.look(unsent)
         workers.submit(int).result()
         assert trimmed == [MUCH // 8]
-        memory.look()
+        memory.look(unsent)
         workers.submit(int).result()
         assert len(trimmed) == 1
+
+
+def test_freed_memory_is_kept_once_there_is_traffic() -> None:
+    kept: list[str] = []
+    with ThreadPoolExecutor(1) as workers:
+        memory = MemoryKeeping(workers, lambda: kept.append("kept"))
+        memory.look(BUSY - 1)
+        workers.submit(int).result()
+        assert kept == []
+        for _ in range(3):
+            memory.look(BUSY)
+        workers.submit(int).result()
+        assert kept == ["kept"]
 
 
 def test_the_c_library_gives_freed_memory_back() -> None:

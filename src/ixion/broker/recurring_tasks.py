@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ixion.broker.memory import MemoryReturn, keep_freed_memory
-from ixion.broker.reopening import Reopening
+from ixion.broker.memory import MemoryKeeping, MemoryReturn
 from ixion.config import log_settings as log
 from ixion.config import replica_settings as replica
 from ixion.config.cluster_settings import ZOOKEEPER_SESSION_TIMEOUT_MS
@@ -13,6 +12,7 @@ from ixion.log.disk_guard import DiskGuard
 
 if TYPE_CHECKING:
     from ixion.broker.parts import Parts
+    from ixion.broker.reopening import Reopening
     from ixion.log.cleaner import Cleaner
 
 LONG: Final = 10 * 365 * 24 * 3_600_000  # milliseconds; a longer interval means never
@@ -71,13 +71,25 @@ def schedule(parts: Parts) -> None:
         logs.mend()
 
     scheduler.every("disk-guard", DISK_CHECK_MS, look_at_disks, 0)
-    reopening = None if parts.engine is not None else Reopening(parts)
+    reopening = None if parts.engine is not None else make_reopening(parts)
     scheduler.every_on_loop("offline-partitions", DISK_CHECK_MS, lambda: bring_back(parts, reopening))
     if parts.options.owns_process:
-        scheduler.workers.submit(keep_freed_memory)
-        memory = MemoryReturn(lambda: parts.server.snapshot().unsent_bytes, scheduler.workers)
-        scheduler.every_on_loop("memory-return", MEMORY_CHECK_MS, memory.look)
+        keeping = MemoryKeeping(scheduler.workers)
+        returning = MemoryReturn(scheduler.workers)
+
+        def look_at_memory() -> None:
+            network = parts.server.snapshot()
+            keeping.look(network.bytes_in + network.bytes_out)
+            returning.look(network.unsent_bytes)
+
+        scheduler.every_on_loop("memory", MEMORY_CHECK_MS, look_at_memory)
     scheduler.every_on_loop("isr-expiration", config[replica.REPLICA_LAG_TIME_MAX_MS] // 2, parts.replicas.shrink_isr)
+
+
+def make_reopening(parts: Parts) -> Reopening:
+    from ixion.broker.reopening import Reopening
+
+    return Reopening(parts)
 
 
 def bring_back(parts: Parts, reopening: Reopening | None = None) -> None:
