@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ixion.broker.broker import Broker as RealBroker
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k46_list_partition_reassignments import (
@@ -32,7 +30,7 @@ def test_what_is_under_way(broker: Broker, asking: Asking) -> None:
     async def begin(running: RealBroker) -> None:
         known = running.parts.image.partition("t", 1)
         assert known is not None
-        running.parts.image.put_partition("t", replace(known, adding=(7,)))
+        running.parts.image.put_partition("t", known._replace(adding=(7,)))
 
     broker.call(begin)
     assert moving(asking) == [("t", 1, (7,))]

@@ -6,7 +6,6 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pytest
 
@@ -38,7 +37,7 @@ def broker() -> Iterator[Broker]:
 async def missing_clients_at_once(real: RealBroker) -> None:
     """A client that has closed its socket may have closed one half of it: it is given seconds otherwise."""
     server = real.parts.server
-    server.set_limits(replace(server.limits, half_closed_ms=0))
+    server.set_limits(server.limits._replace(half_closed_ms=0))
 
 
 async def with_an_absent_follower(real: RealBroker) -> None:

@@ -9,7 +9,6 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,7 +95,7 @@ class Running:
         return client
 
     def change_limits(self, **changes: Any) -> None:
-        self.server.set_limits(replace(self.server.limits, **changes))
+        self.server.set_limits(self.server.limits._replace(**changes))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         while not condition():
@@ -115,7 +114,7 @@ async def running(
 ) -> AsyncIterator[Running]:
     clock = ManualClock(1000)
     timer = LoopTimer(clock=clock)
-    limits = {key: options.pop(key) for key in list(options) if key in NetworkLimits.__dataclass_fields__}
+    limits = {key: options.pop(key) for key in list(options) if key in NetworkLimits._fields}
     server = SocketServer(listeners, handle, timer=timer, clock=clock, limits=NetworkLimits(**limits), **options)
     server.start_acceptors()
     if start:

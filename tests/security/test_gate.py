@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from ixion.model.errors import ErrorCode
 from ixion.sasl.plain import PlainExchange, plain_message
-from ixion.security.gate import ANONYMOUS, API_VERSIONS, AUTHENTICATE, HANDSHAKE, Gate
+from ixion.security.gate import API_VERSIONS, AUTHENTICATE, HANDSHAKE, Gate
+from ixion.security.principal import ANONYMOUS
 
 METADATA = 3
 USERS = {"alice": "a", "bob": "b"}

@@ -23,7 +23,7 @@ async def broken() -> Response:
 def with_server(use: Callable[[int], Awaitable[None]]) -> None:
     async def run() -> None:
         server = WebServer("127.0.0.1", 0)
-        await server.start({"/": hello, "/broken": broken})
+        await server.start(lambda: {"/": hello, "/broken": broken})
         try:
             async with asyncio.timeout(30):
                 await use(server.port)

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 CreateTopics = Callable[[list[NewTopic]], Awaitable[list[TopicOutcome]]]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Services:
+    """One for each broker."""
+
     node_id: int
     cluster_id: str
     config: DynamicConfig

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ixion.apis.call import Call
 from ixion.apis.services import Services
 from ixion.model.errors import ErrorCode, KafkaError
-from ixion.security.gate import ANONYMOUS
+from ixion.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
     from ixion.controller.tokens import TokenManager

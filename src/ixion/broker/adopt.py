@@ -20,7 +20,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from ixion.controller.planning import FIRST_EPOCH, new_partitions
@@ -86,7 +85,7 @@ async def adopt_logs(session: MetadataSession, logs: LogManager, broker_id: int)
     adopted = {topic: count for topic, count in sorted(counts.items()) if topic not in known}
     for topic, count in adopted.items():
         partitions = [
-            replace(partition, leader_epoch=epoch_after(logs, (topic, partition.number)))
+            partition._replace(leader_epoch=epoch_after(logs, (topic, partition.number)))
             for partition in new_partitions([(broker_id,)] * count, [broker_id])
         ]
         image = TopicImage(

@@ -12,7 +12,6 @@ import asyncio
 import inspect
 import logging
 import os
-import shutil
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -238,4 +237,6 @@ class Broker:
             if os.path.isfile(path):
                 os.unlink(path)
             else:
-                shutil.rmtree(path, ignore_errors=True)
+                from shutil import rmtree
+
+                rmtree(path, ignore_errors=True)

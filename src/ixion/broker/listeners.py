@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ixion.broker.certificates import Certificates
 from ixion.broker.errors import StartupError
 from ixion.broker.mechanisms import Logins, gate_of, mechanisms_of
 from ixion.config import network_settings as network
@@ -15,6 +14,7 @@ from ixion.config.listeners import Endpoint, listeners
 from ixion.network import Listener
 
 if TYPE_CHECKING:
+    from ixion.broker.certificates import Certificates
     from ixion.security.principal_rules import PrincipalRules
 
 
@@ -39,6 +39,8 @@ def listeners_of(config: BrokerConfig, logins: Logins) -> list[Listener]:
 
 
 def certificates_of(config: BrokerConfig, listener: str, logins: Logins) -> Certificates:
+    from ixion.broker.certificates import Certificates
+
     made = Certificates(config, listener)
     logins.certificates.append(made)
     return made
@@ -78,6 +80,8 @@ def check_security(config: BrokerConfig, endpoint: Endpoint) -> None:
     """StartupError if the listener could serve no client."""
     try:
         if uses_tls(endpoint):
+            from ixion.broker.certificates import Certificates
+
             Certificates(config, endpoint.listener)
             principal_rules_of(config, endpoint.listener)
         if uses_sasl(endpoint):

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ixion.broker.certificates import Certificates
 from ixion.config import security_settings as security
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
 from ixion.security.credentials import ScramCredentials
-from ixion.security.gate import Gate, MakeExchange
 from ixion.security.tokens import Tokens
 
 if TYPE_CHECKING:
+    from ixion.broker.certificates import Certificates
     from ixion.sasl.scram import ScramCredential
+    from ixion.security.gate import Gate, MakeExchange
     from ixion.security.key_set import KeySet
 
 SUPPORTED: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -29,7 +29,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Logins:
     """Credentials and keys that all listeners of a broker share."""
 
@@ -41,6 +41,8 @@ class Logins:
 
 
 def gate_of(config: BrokerConfig, listener: str, logins: Logins) -> Callable[[], Gate]:
+    from ixion.security.gate import Gate
+
     mechanisms = mechanisms_of(config, listener, logins)
     lifetime_ms = config.of_listener(listener, security.CONNECTIONS_MAX_REAUTH_MS)
     return partial(Gate, mechanisms, lifetime_ms, lambda: time.monotonic_ns() // 1_000_000, now_ms)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ixion.web.families import Sources
     from ixion.web.membership import Membership
     from ixion.web.pages import Standing
+    from ixion.web.response import Pages
     from ixion.web.server import WebServer
 
 
@@ -52,11 +53,15 @@ def bind_pages(at: PagesAt, allow_remote: bool) -> WebServer | str:
 
 
 async def show_pages(parts: Parts, web: WebServer) -> None:
+    await web.start(lambda: make_pages(parts))
+
+
+def make_pages(parts: Parts) -> Pages:
     from ixion import __version__
     from ixion.web.pages import pages
 
     title = f"ixion {__version__}, broker {parts.node_id} of cluster {parts.cluster_id}"
-    await web.start(pages(title, parts.logs, lambda: sources(parts), lambda: standing(parts)))
+    return pages(title, parts.logs, lambda: sources(parts), lambda: standing(parts))
 
 
 def standing(parts: Parts) -> Standing:

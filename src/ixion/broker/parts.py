@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ixion.apis.dispatch import Dispatch
 from ixion.apis.services import Services
@@ -49,15 +48,14 @@ if TYPE_CHECKING:
     from ixion.web.server import WebServer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(NamedTuple):
     """How this broker is run, besides its settings."""
 
     allow_remote: bool = False  # listen on other addresses than the loopback
     metadata_in_memory: bool = False  # for tests: the tree ends with the broker
     owns_process: bool = False  # the broker may tune settings of the whole process
     pages: PagesAt | None = None  # metrics and health over HTTP
-    files: Files = field(default_factory=Files)  # access to the disk; tests give one that fails
+    files: Files = Files()  # access to the disk; tests give one that fails
     make_pool: MakePool = threads  # makes the thread pools for blocking work
     # Opens a session with this timeout in ms on a tree that brokers of this process share.
     open_session: Callable[[int], Awaitable[MetadataSession]] | None = None

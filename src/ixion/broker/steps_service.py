@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ixion.apis.dispatch import Dispatch
 from ixion.apis.services import Services
-from ixion.broker.adopt import adopt_logs
 from ixion.broker.config_changes import ConfigChanges
 from ixion.broker.errors import StartupError
 from ixion.broker.internal_topics import make_internal_topics
@@ -44,6 +43,8 @@ async def controller(parts: Parts) -> None:
         propose_isr_to(parts.replicas, sole.leaders.change_isr)
         parts.undo.append(("controller", sole.stop))
     if parts.fresh and (parts.logs.logs or parts.logs.unreadable):
+        from ixion.broker.adopt import adopt_logs
+
         refuse_to_adopt_half(parts)
         await adopt_logs(parts.session, parts.logs, parts.node_id)
 

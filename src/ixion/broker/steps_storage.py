@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ixion.apis.features import INITIAL, UNNAMED
-from ixion.broker.adopt import settings_to_adopt
 from ixion.broker.errors import StartupError
 from ixion.broker.limits import follow_limits, limits_of
 from ixion.broker.listeners import listeners_of
@@ -39,7 +38,6 @@ from ixion.network import BindError, SocketServer
 from ixion.network.request import Answer, Request
 from ixion.replica.log_settings import LogConfigs, sibling_config
 from ixion.replica.manager import ReplicaManager
-from ixion.replica.replication_quota import names_replica
 from ixion.security.credentials import ScramCredentials
 from ixion.security.tokens import Tokens
 
@@ -66,6 +64,8 @@ async def log_manager(parts: Parts) -> None:
             return sibling_config(config_of(topic_of(topic)))
         given = image.topic_config(topic)
         if given is None:
+            from ixion.broker.adopt import settings_to_adopt
+
             given = settings_to_adopt(topic)  # keep every record until the topic is adopted or set aside
         return configs.of(parts.config.current, given, topic)
 
@@ -180,13 +180,17 @@ async def replica_manager(parts: Parts) -> None:
     config = parts.config.current
 
     def min_isr_of(topic: str) -> int:
-        given = parts.image.topic_config(topic) or {}
+        given = parts.image.topic_config(topic)
+        if not given:
+            return parts.config.current[replica.MIN_INSYNC_REPLICAS]
         return TopicConfig.stored(parts.config.current, given)[replica.MIN_INSYNC_REPLICAS]
 
     def throttled(topic: str, number: int) -> tuple[bool, bool]:
         given = parts.image.topic_config(topic)
         if not given:
             return False, False  # no throttled replicas, as for nearly all topics
+        from ixion.replica.replication_quota import names_replica
+
         topic_config = TopicConfig.stored(parts.config.current, given)
         leaders, followers = topic_config.own(THROTTLED_LEADERS), topic_config.own(THROTTLED_FOLLOWERS)
         return names_replica(leaders, number, parts.node_id), names_replica(followers, number, parts.node_id)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
-from ixion.clients.faults import error_code
 from ixion.controller.planning import NewTopic
 from ixion.controller.topics import TopicOutcome
 from ixion.model.errors import ErrorCode, KafkaError
@@ -29,6 +28,7 @@ async def create_topics(parts: Parts, wanted: Sequence[NewTopic]) -> list[TopicO
     controller = parts.to_controller
     if controller is None or parts.image.controller_id == parts.node_id:
         return await parts.controller.topics.create(wanted)
+    from ixion.clients.faults import error_code
     from ixion.protocol.messages.k19_create_topics import CreateTopicsRequest
 
     request = CreateTopicsRequest(topics=tuple(map(wish_of, wanted)), timeout_ms=TIMEOUT_MS)

@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import dropwhile
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ixion.config.broker import OF_LISTENERS, BrokerConfig, listener_of, override_of
 from ixion.config.errors import InvalidSettingError
@@ -55,15 +54,13 @@ class Level(IntEnum):
     THIS_BROKER = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Synonym:
+class Synonym(NamedTuple):
     name: str
     value: str | None  # None: not set, or not to be shown
     source: Source
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
+class Described(NamedTuple):
     name: str
     value: str | None
     source: Source

@@ -10,8 +10,7 @@ Names are converted to upper case. An empty host is every interface. Port 0 take
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
@@ -30,8 +29,7 @@ PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ENDPOINT: Final = re.compile(r"(.+)://(?:\[([0-9a-zA-Z:.%\-_]*)\]|([0-9a-zA-Z\-%._]*)):([0-9]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     listener: str
     host: str  # empty: every interface
     port: int
@@ -41,8 +39,7 @@ class Endpoint:
         return f"{self.listener}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listeners:
+class Listeners(NamedTuple):
     bound: tuple[Endpoint, ...]
     advertised: tuple[Endpoint, ...]  # an empty host stands for the name of this machine
     inter_broker: str  # name of a listener

@@ -46,8 +46,10 @@ class Scope(Enum):
     CLUSTER_WIDE = "cluster-wide"  # for all brokers, and for one
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Setting(Generic[T]):
+    """One setting by Kafka's name."""
+
     name: str
     kind: Kind
     default: T | None  # None: not set, or derived from `fallbacks`

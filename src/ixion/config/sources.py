@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ixion.config.broker import BrokerConfig, listener_of, override_of
 from ixion.config.errors import InvalidSettingError, UnreadableFileError
@@ -25,8 +24,7 @@ PREFIX: Final = "IXION_"
 _VARIABLES: Final = {PREFIX + name.upper().replace(".", "_"): name for name in BROKER_SETTINGS}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class Loaded(NamedTuple):
     given: dict[str, str]  # what was set, by name; the defaults are not in it
     config: BrokerConfig
     warnings: tuple[str, ...]

@@ -7,7 +7,7 @@ lost, the broker reads whether it was elected: `/controller` then belongs to its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ixion.metadata import paths
 from ixion.metadata.cluster_node import (
@@ -21,8 +21,7 @@ from ixion.metadata.node import Create, Set, Stat
 from ixion.metadata.session import MetadataSession
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Elected:
+class Elected(NamedTuple):
     controller_id: int
     epoch: int
     epoch_version: int  # of the node that holds the epoch: a controller's writes check it

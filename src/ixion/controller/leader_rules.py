@@ -8,7 +8,6 @@ records that only the others had are lost.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from ixion.metadata.image import PartitionImage
 
@@ -18,15 +17,15 @@ def elect_leader(partition: PartitionImage, live: Collection[int], unclean: bool
     for broker in partition.replicas:
         if broker in live and broker in partition.isr:
             isr = tuple(number for number in partition.isr if number in live)
-            return replace(partition, leader=broker, leader_epoch=partition.leader_epoch + 1, isr=isr, offline=())
+            return partition._replace(leader=broker, leader_epoch=partition.leader_epoch + 1, isr=isr, offline=())
     if unclean:
         for broker in partition.replicas:
             if broker in live:
-                return replace(
-                    partition, leader=broker, leader_epoch=partition.leader_epoch + 1, isr=(broker,), offline=()
+                return partition._replace(
+                    leader=broker, leader_epoch=partition.leader_epoch + 1, isr=(broker,), offline=()
                 )
     return None
 
 
 def without_leader(partition: PartitionImage, offline: tuple[int, ...]) -> PartitionImage:
-    return replace(partition, leader=-1, leader_epoch=partition.leader_epoch + 1, offline=offline)
+    return partition._replace(leader=-1, leader_epoch=partition.leader_epoch + 1, offline=offline)

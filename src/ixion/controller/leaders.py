@@ -6,7 +6,6 @@ Every change is written to the tree before it is sent to the broker.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ixion.controller.leader_rules import elect_leader, without_leader
 from ixion.controller.own_broker import OwnBroker
@@ -83,7 +82,7 @@ class Leaders:
         if known is None or known.leader_epoch != leader_epoch:
             return False
         topic = key[0]
-        after = replace(known, isr=isr)
+        after = known._replace(isr=isr)
         operation = operations_to_change_state(topic, after, self._image.controller_epoch)
         await self._session.multi([operation])
         await self._own.show([(self._image.topics[topic], [after])])

@@ -8,8 +8,7 @@ with a very large number of partitions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ixion.config.broker import BrokerConfig
 from ixion.config.cluster_settings import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
@@ -28,15 +27,14 @@ MAX_PARTITIONS: Final = 100_000  # of one topic; a larger number is a mistake
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000  # Kafka's limit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     """A topic to be created. -1 means the broker's default."""
 
     name: str
     partitions: int = -1
     replication: int = -1
-    assignment: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    config: Mapping[str, str] = field(default_factory=dict)
+    assignment: Mapping[int, tuple[int, ...]] = {}
+    config: Mapping[str, str] = {}
 
 
 class Names:

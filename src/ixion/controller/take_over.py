@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ixion.controller.election import Elected, OtherControllerError, elect
 from ixion.controller.leader_rules import elect_leader, without_leader
@@ -25,8 +25,7 @@ from ixion.metadata.topic_node import encode_topic
 from ixion.model.ids import new_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakenOver:
+class TakenOver(NamedTuple):
     elected: Elected
     topics: list[TopicImage]
     changes: int  # nodes that had to be written

@@ -45,7 +45,7 @@ def free(_count: int) -> None:
     """Charges nothing: no quota applies."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class TopicOutcome:
     """The outcome for one topic of a request."""
 

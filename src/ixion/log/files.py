@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 
 from ixion._native import mypyc_attr
 
@@ -89,6 +88,8 @@ class Files:
         os.makedirs(path, exist_ok=True)
 
     def remove_tree(self, path: str) -> None:
+        import shutil  # with three kinds of compression behind it, 0.4 MB
+
         shutil.rmtree(path)
 
     def replace_content(self, path: str, content: bytes, sync: bool) -> None:

@@ -6,8 +6,7 @@ Like Apache Kafka, we refuse a directory with other ids than ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ixion.config.properties import parse_properties
 from ixion.log.corrupt import CorruptFileError
@@ -16,8 +15,7 @@ from ixion.log.files import Files
 FILE_NAME: Final = "meta.properties"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetaProperties:
+class MetaProperties(NamedTuple):
     version: int = 0
     cluster_id: str | None = None
     node_id: int | None = None

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_name import check_topic_name
@@ -36,8 +35,7 @@ _PLAIN = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
 _NUMBERED = re.compile(r"([0-9]{20})(\.[a-z.]+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFolder:
+class PartitionFolder(NamedTuple):
     """A parsed folder name. `mark` is empty for a folder in use. In a marked folder the topic name may be cut."""
 
     topic: str

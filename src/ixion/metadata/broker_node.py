@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ixion.config.listeners import PROTOCOLS, Endpoint, parse_endpoint
 from ixion.metadata.content import from_json, to_json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
+class Registration(NamedTuple):
     endpoints: tuple[Endpoint, ...]  # as advertised
     timestamp_ms: int
     rack: str | None = None
     jmx_port: int = -1
-    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # name -> lowest and highest version
+    features: Mapping[str, tuple[int, int]] = {}  # name -> lowest and highest version
 
 
 def encode_registration(registration: Registration) -> bytes:

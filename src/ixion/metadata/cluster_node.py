@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ixion.metadata.content import CorruptNodeError, from_json, to_json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerIdBlock:
+class ProducerIdBlock(NamedTuple):
     """Producer ids that one broker may hand out: first to last, both included."""
 
     broker_id: int

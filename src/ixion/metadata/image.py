@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ixion.metadata.topic_node import PartitionState, Replicas
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionImage:
+class PartitionImage(NamedTuple):
     number: int
     leader: int  # -1: none
     leader_epoch: int
@@ -32,24 +32,27 @@ class PartitionImage:
         return self.replicas[0] if self.replicas else -1
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class TopicImage:
+    """A topic as this broker knows it."""
+
     name: str
     topic_id: bytes
     partitions: list[PartitionImage]  # by number, from 0 on without gaps
     config: dict[str, str]  # what is set for the topic itself
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerImage:
+class BrokerImage(NamedTuple):
     broker_id: int
     epoch: int
     endpoints: Mapping[str, tuple[str, int]]  # host and port by the name of the listener
     rack: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class ClusterImage:
+    """One for each broker; changed in place."""
+
     cluster_id: str
     topics: dict[str, TopicImage] = field(default_factory=dict)
     ids: dict[bytes, TopicImage] = field(default_factory=dict)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 ANY_VERSION: Final = -1  # set and delete whatever the version is
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stat:
+class Stat(NamedTuple):
     """What is known of a node besides its data.
 
     Every transaction on the tree has a number of its own, its zxid, greater than all before it. Kafka takes the
@@ -25,14 +23,12 @@ class Stat:
     children: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(NamedTuple):
     data: bytes
     stat: Stat
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(NamedTuple):
     """An ephemeral node ends with its session. A sequential one gets ten digits appended to its name."""
 
     path: str
@@ -41,21 +37,18 @@ class Create:
     sequential: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(NamedTuple):
     path: str
     data: bytes
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(NamedTuple):
     path: str
     version: int = ANY_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """Changes nothing; refuses the whole `multi` if the node is not at this version."""
 
     path: str

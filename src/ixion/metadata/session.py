@@ -27,9 +27,8 @@ may have been done or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ixion.metadata.node import ANY_VERSION, Node, Operation, Result, Stat
 
@@ -42,8 +41,7 @@ class EventKind(Enum):
     RESUMED = "resumed"  # the engine was out of contact for a while: anything may have happened
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     kind: EventKind
     path: str
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ixion.metadata.content import from_json, to_json
 from ixion.model.ids import id_from_text, id_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replicas:
+class Replicas(NamedTuple):
     """Broker ids, the preferred leader first. In a reassignment, `all` holds those added and removed, too."""
 
     all: tuple[int, ...]
@@ -19,14 +17,12 @@ class Replicas:
     removing: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicNode:
+class TopicNode(NamedTuple):
     topic_id: bytes | None  # None: made by a broker before 2.8
     partitions: Mapping[int, Replicas]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
+class PartitionState(NamedTuple):
     leader: int  # -1: none
     leader_epoch: int
     isr: tuple[int, ...]

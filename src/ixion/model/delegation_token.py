@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class Token(NamedTuple):
     token_id: str
     owner: str  # principals, such as User:alice
     requester: str  # the owner, or a user that may create tokens for the owner (KIP-373)
-    renewers: tuple[str, ...] = ()
     issued_ms: int
     max_ms: int  # it cannot be renewed beyond this time
     expires_ms: int
+    renewers: tuple[str, ...] = ()
 
     def concerns(self, principal: str) -> bool:
         """Whether the principal may renew, expire and describe the token."""
@@ -23,4 +22,4 @@ class Token:
         return self.max_ms < now_ms or self.expires_ms < now_ms
 
     def lives_until(self, expires_ms: int) -> Token:
-        return replace(self, expires_ms=min(self.max_ms, expires_ms))
+        return self._replace(expires_ms=min(self.max_ms, expires_ms))

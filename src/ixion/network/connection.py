@@ -30,15 +30,15 @@ from ixion.network.read_buffer import AHEAD
 from ixion.network.request import Request
 from ixion.network.response_writer import SENT, TURN_OVER, ResponseWriter
 from ixion.network.slow_senders import GRACE_NS
-from ixion.security.gate import ANONYMOUS, Gate
-from ixion.security.principal import principal_of
-from ixion.security.principal_rules import NoRuleError, PrincipalRules
+from ixion.security.principal import ANONYMOUS, principal_of
 from ixion.wire.faults import WireError
 from ixion.wire.server import ServerConnection
 
 if TYPE_CHECKING:
     from ixion.acl.rights import Rights
     from ixion.network.processor import Processor
+    from ixion.security.gate import Gate
+    from ixion.security.principal_rules import PrincipalRules
 
 log = logging.getLogger("ixion.network")
 
@@ -120,6 +120,8 @@ class Connection:
         certificate = sending.get_extra_info("peercert")
         refused = False
         if certificate:
+            from ixion.security.principal_rules import NoRuleError
+
             try:
                 self.principal = principal_of(certificate, self._principal_rules)
             except NoRuleError as error:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 NO_LIMIT: Final = 2**31 - 1
 MIB: Final = 1024 * 1024
@@ -14,14 +13,11 @@ REFUSED: Final = "authentication"  # why a connection is closed
 LAST_WORD_MS: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkLimits:
+class NetworkLimits(NamedTuple):
     max_connections: int = 16_384  # max.connections; above it accepting waits
-    max_connections_per_listener: Mapping[str, int] = field(default_factory=dict)  # listener.name.NAME.max.connections
+    max_connections_per_listener: Mapping[str, int] = {}  # listener.name.NAME.max.connections
     max_connections_per_ip: int = NO_LIMIT  # max.connections.per.ip; above it a new connection is closed
-    max_connections_per_ip_overrides: Mapping[str, int] = field(
-        default_factory=dict
-    )  # by address, as the socket gives it
+    max_connections_per_ip_overrides: Mapping[str, int] = {}  # by address, as the socket gives it
     max_connection_creation_rate: int = NO_LIMIT  # max.connection.creation.rate; above it accepting waits
     max_idle_ms: int = 600_000  # connections.max.idle.ms; negative: never
     request_max_bytes: int = 100 * MIB  # socket.request.max.bytes

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from ixion.security.gate import Gate
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import ssl
 
+    from ixion.security.gate import Gate
     from ixion.security.principal_rules import PrincipalRules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class Listener(NamedTuple):
     name: str  # PLAINTEXT, INTERNAL, CONTROLLER …
     host: str = "127.0.0.1"  # empty: every interface
     port: int = 9092  # 0: any free port
@@ -32,8 +29,7 @@ class Listener:
         return self.control_plane or self.inter_broker
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundListener:
+class BoundListener(NamedTuple):
     """A listener with its bound port."""
 
     name: str

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from ixion._native import i64
 from ixion.network.buffered import Buffered
@@ -25,8 +24,7 @@ HANDSHAKE_S: Final = 10.0  # for a TLS handshake
 LAST_NUMBER: Final = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcceptedConnection:
+class AcceptedConnection(NamedTuple):
     """A connection that is accepted and counted."""
 
     socket: socket.socket

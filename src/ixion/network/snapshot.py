@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelSnapshot:
+class ChannelSnapshot(NamedTuple):
     name: str
     queued: int  # requests that wait for a handler
     waiting: int  # connections that wait for room in the queue
     busy: int  # handlers that wait for an awaitable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkSnapshot:
+class NetworkSnapshot(NamedTuple):
     connections: Mapping[str, int]  # by listener
     addresses: int  # with a connection
     accepted: int

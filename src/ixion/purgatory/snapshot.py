@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ixion.timer.snapshot import TimerSnapshot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PurgatorySnapshot:
+class PurgatorySnapshot(NamedTuple):
     name: str
     watched: int  # entries in watch lists; an operation that watches three keys counts three times
     delayed: int  # operations waiting for their condition or their timeout

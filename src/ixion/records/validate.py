@@ -25,7 +25,7 @@ attribute bits that no version of Kafka defines, and offset deltas with gaps. Ka
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from ixion._native import i64, mypyc_attr
 from ixion.model.errors import ErrorCode, KafkaError
@@ -51,7 +51,7 @@ MAX_RECORD_ERRORS: Final = 100
 MAX_RECURRING: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class TopicRules:
     """The topic settings that a batch must obey; times in milliseconds."""
 
@@ -69,8 +69,7 @@ class TopicRules:
     max_delay_ms: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordError:
+class RecordError(NamedTuple):
     """One refused record: its index in the batch, and why."""
 
     batch_index: int

@@ -181,6 +181,9 @@ class Control:
         if not wanted:
             return
         await self._catch_up()
+        if len(wanted) == 1:
+            await self._read_early(wanted[0])
+            return
         for fault in await asyncio.gather(*map(self._read_early, wanted), return_exceptions=True):
             if isinstance(fault, BaseException):
                 raise fault

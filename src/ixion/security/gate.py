@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ixion.model.errors import ErrorCode
 from ixion.sasl.exchange import Exchange, SaslRefusedError
+from ixion.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
     import asyncio
@@ -30,13 +30,10 @@ HANDSHAKE: Final = 17
 AUTHENTICATE: Final = 36
 _ALWAYS: Final = frozenset({API_VERSIONS, HANDSHAKE, AUTHENTICATE})
 
-ANONYMOUS: Final = "User:ANONYMOUS"
-
 MakeExchange = Callable[[], Exchange]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslAnswer:
+class SaslAnswer(NamedTuple):
     """The response to SaslAuthenticate. `ends`: the connection is closed after it."""
 
     code: ErrorCode = ErrorCode.NONE

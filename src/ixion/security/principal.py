@@ -1,11 +1,13 @@
-"""The principal of a client with a TLS certificate."""
+"""The principal of a client: anonymous, or from its TLS certificate."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ixion.security.gate import ANONYMOUS
-from ixion.security.principal_rules import PrincipalRules
+if TYPE_CHECKING:
+    from ixion.security.principal_rules import PrincipalRules
+
+ANONYMOUS: Final = "User:ANONYMOUS"
 
 _SHORT: Final = {
     "commonName": "CN",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LevelSnapshot:
+class LevelSnapshot(NamedTuple):
     level: int  # 1 is the finest
     tick_ms: int
     span_ms: int
@@ -17,8 +16,7 @@ class LevelSnapshot:
     fell_in: int  # of these, the ones that fell from a coarser level
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimerSnapshot:
+class TimerSnapshot(NamedTuple):
     name: str
     now_ms: int
     size: int  # tasks waiting

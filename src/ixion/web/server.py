@@ -6,10 +6,11 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING
 
-from ixion.web.response import Pages
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ixion.web.http import HttpConnection
+    from ixion.web.response import Pages
 
 
 class WebServer:
@@ -26,11 +27,20 @@ class WebServer:
     def url(self) -> str:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
-    async def start(self, pages: Pages) -> None:
-        from ixion.web.http import HttpConnection
+    async def start(self, make_pages: Callable[[], Pages]) -> None:
+        """The pages are made, and the code for them is imported, with the first connection."""
+        pages: Pages | None = None
+
+        def connect() -> HttpConnection:
+            nonlocal pages
+            from ixion.web.http import HttpConnection
+
+            if pages is None:
+                pages = make_pages()
+            return HttpConnection(pages, self._connections)
 
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: HttpConnection(pages, self._connections), sock=self._socket)
+        self._server = await loop.create_server(connect, sock=self._socket)
 
     def close(self) -> None:
         if self._server is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ixion.delay.figures import BOUNDS_MS
@@ -16,11 +15,12 @@ if TYPE_CHECKING:
 
 def wheel_page(title: str, sources: Sources) -> bytes:
     now_ms = sources.clock_ms()
+    timer = sources.timer.snapshot()
     figures = sources.schedules.figures
     return json.dumps(
         {
             "title": title,
-            "timer": asdict(sources.timer.snapshot()),
+            "timer": timer._asdict() | {"levels": [level._asdict() for level in timer.levels]},
             "cpu_seconds": time.process_time(),
             "memory_bytes": resident_bytes(),
             "lateness": {"bounds_ms": BOUNDS_MS, "counts": figures.lateness},
