@@ -149,12 +149,17 @@ def record(trail: Trail) -> None:
 def transaction(trail: Trail) -> None:
     with Broker() as broker:
         broker.create_topic("t")
+        commit(broker, "before")  # the coordinator is made, its code imported
         trail.start_over()
-        producer = LibrdkafkaProducer({"bootstrap.servers": broker.bootstrap, "transactional.id": "x"})
-        producer.init_transactions(30)
-        producer.begin_transaction()
-        producer.produce("t", b"v")
-        producer.commit_transaction(30)
+        commit(broker, "now")
+
+
+def commit(broker: Broker, transactional_id: str) -> None:
+    producer = LibrdkafkaProducer({"bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("t", b"v")
+    producer.commit_transaction(30)
 
 
 WALKS: dict[str, Callable[[Trail], None]] = {
