@@ -60,10 +60,9 @@ def change(broker: Broker, token: DelegationToken, **fields: int) -> None:
     """Make the broker believe that a token has other times."""
 
     async def work(real: Any) -> None:
-        from dataclasses import replace
 
         tokens = real.parts.tokens
-        tokens.put(replace(tokens.get(token.token_id), **fields))
+        tokens.put(tokens.get(token.token_id)._replace(**fields))
 
     broker.call(work)
 
