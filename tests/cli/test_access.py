@@ -135,7 +135,7 @@ def test_what_is_missing_or_wrong_is_said(ixion: Ixion, secured: Secured, passwo
     assert "allowed are PLAIN, SCRAM-SHA-256" in ixion.refused(
         "topic", "list", *ca, "--user", "a", "--password-file", password, "--mechanism", "X", code=2
     )
-    assert "certificate does not hold" in ixion.refused("topic", "list", "--tls")
+    assert "certificate is not valid" in ixion.refused("topic", "list", "--tls")
     assert "cannot be read" in ixion.refused("topic", "list", "--tls-ca", "/none", code=2)
 
 

@@ -40,7 +40,7 @@ def test_a_broker_that_never_answers(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["topic", "list", "-b", "host:x"], "'host:x' is no address: write host:port, for example 127.0.0.1:9092"),
+        (["topic", "list", "-b", "host:x"], "'host:x' is not an address: write host:port, for example 127.0.0.1:9092"),
         (["topic", "list", "--timeout", "0"], "--timeout must be more than 0 seconds, not 0"),
         (["topic", "frobnicate"], "there is no command 'frobnicate'"),
         (["frobnicate"], "there is no command 'frobnicate'"),

@@ -172,7 +172,7 @@ def test_a_host_by_name_is_looked_up_by_the_loop() -> None:
 
 
 def test_outside_of_its_loop_there_is_one_clear_error() -> None:
-    with pytest.raises(RuntimeError, match="no event loop is running: make this client inside a coroutine"):
+    with pytest.raises(RuntimeError, match="no event loop is running: create this client inside a coroutine"):
         Producer("127.0.0.1:9092")
 
     async def make() -> Producer:

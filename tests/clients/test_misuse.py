@@ -130,7 +130,7 @@ def test_wrong_settings_are_named_at_once(name: str, face: str) -> None:
         ):
             with pytest.raises(kind, match=text):
                 make(NOWHERE, **wrong)
-        with pytest.raises(ValueError, match="is no address"):
+        with pytest.raises(ValueError, match="is not an address"):
             make("host:port")
 
     asyncio.run(run())

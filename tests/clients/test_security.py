@@ -106,7 +106,7 @@ REFUSED: dict[str, tuple[str, dict[str, str], str]] = {
     "wrong SCRAM password": ("SASL_SSL", SCRAM | {"sasl_password": "x"}, "wrong name or password"),
     "unknown user": ("SASL_SSL", SCRAM | {"sasl_username": "nobody"}, "wrong name or password"),
     "no SASL there": ("PLAINTEXT", PLAIN | {"security_protocol": "SASL_PLAINTEXT"}, "takes no SASL login"),
-    "another authority": ("SSL", {"ssl_truststore_location": "stranger.pem"}, "certificate does not hold"),
+    "another authority": ("SSL", {"ssl_truststore_location": "stranger.pem"}, "certificate is not valid"),
 }
 
 
@@ -182,7 +182,7 @@ def test_a_client_without_a_login_on_a_listener_that_wants_one_is_no_authenticat
 @pytest.mark.parametrize(
     ("listener", "more", "why"),
     [
-        ("PLAINTEXT", {"security_protocol": "SSL"}, "in the TLS handshake; is TLS spoken there"),
+        ("PLAINTEXT", {"security_protocol": "SSL"}, "in the TLS handshake; does that port speak TLS"),
     ],
 )
 def test_a_broker_that_hangs_up_without_a_word_may_be_back_so_it_is_tried_again(
@@ -206,7 +206,7 @@ def test_a_broker_that_refuses_our_certificate_says_so(secured: SecuredClients, 
         context.load_cert_chain(secured.authority.certificate.parent / own)
     with (
         Producer(secured.address("MUTUAL"), security_protocol="SSL", ssl_context=context) as producer,
-        pytest.raises(AuthenticationError, match="the broker refuses our certificate, or wants one"),
+        pytest.raises(AuthenticationError, match="the broker refuses our certificate, or requires one"),
     ):
         producer.send("t", b"x")
 
@@ -255,7 +255,7 @@ def test_an_alert_about_our_certificate_is_an_authentication_failure(
     server = TlsServer(context)
     with (
         Producer(server.address, **secured.settings("SSL")) as producer,
-        pytest.raises(AuthenticationError, match="refuses our certificate, or wants one"),
+        pytest.raises(AuthenticationError, match="refuses our certificate, or requires one"),
     ):
         producer.send("t", b"x")
     server.close()
@@ -265,7 +265,7 @@ def test_a_server_that_speaks_no_tls_is_named_as_such(secured: SecuredClients) -
     server = TlsServer(None)
     with (
         Producer(server.address, **secured.settings("SSL")) as producer,
-        pytest.raises(AuthenticationError, match="no TLS is spoken there"),
+        pytest.raises(AuthenticationError, match="that port does not speak TLS"),
     ):
         producer.send("t", b"x")
     server.close()

@@ -43,7 +43,7 @@ def test_a_wrong_setting_is_named(given: dict[str, Any], kind: type[Exception], 
 
 
 def test_an_address_that_is_none() -> None:
-    with pytest.raises(ValueError, match="is no address"):
+    with pytest.raises(ValueError, match="is not an address"):
         Producer("127.0.0.1:port")
 
 

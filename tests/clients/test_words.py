@@ -25,7 +25,7 @@ def test_an_address(text: str, host: str, port: int) -> None:
 
 @pytest.mark.parametrize("text", ["", ":9092", "host:", "host:x", "host:0", "host:65536", "[::1", "[::1]9092", "h:²"])
 def test_what_is_no_address_says_so(text: str) -> None:
-    with pytest.raises(ValueError, match="is no address: write"):
+    with pytest.raises(ValueError, match="is not an address: write"):
         parse_address(text)
 
 
@@ -36,7 +36,7 @@ def test_an_address_is_written_as_it_is_read() -> None:
 
 def test_several_addresses() -> None:
     assert parse_bootstrap("a:1, b:2,") == (Address("a", 1), Address("b", 2))
-    with pytest.raises(ValueError, match="is no address"):
+    with pytest.raises(ValueError, match="is not an address"):
         parse_bootstrap(" ")
 
 

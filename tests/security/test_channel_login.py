@@ -95,7 +95,7 @@ def test_a_refused_login_and_a_certificate_of_a_stranger_are_clear(secured: Secu
     async def work() -> None:
         for listener, security, message in (
             ("SASL_PLAINTEXT", wrong, "wrong name or password"),
-            ("SSL", foreign, "certificate does not hold"),
+            ("SSL", foreign, "certificate is not valid"),
         ):
             channel = Channel(address(secured, listener), "broker-7", secure=lambda it=security: it)  # type: ignore[misc]
             with pytest.raises(AuthenticationError, match=message):

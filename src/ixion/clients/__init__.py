@@ -1,11 +1,11 @@
-"""Clients of a broker: what the command line, the tests, other programs and the brokers themselves ask one with.
+"""Clients of a broker, for the command line, the tests, other programs and the brokers themselves.
 
     from ixion.clients import Admin, Consumer, Producer
-    from ixion.clients.aio import Consumer      # the same names, with await in front
+    from ixion.clients.aio import Consumer      # the same names, with await
 
 `core` decides for connections, metadata, the producer and the consumer, without I/O; `admin` administers.
-`cluster.Cluster` and `reader.Reader` are an older blocking client on the same connections. Nothing is imported by the
-package itself, so a caller pays for what it uses.
+`cluster.Cluster` and `reader.Reader` are an older blocking client on the same connections. The package itself imports
+nothing, so a caller imports only what it uses.
 """
 
 from __future__ import annotations

@@ -16,22 +16,22 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """ValueError, saying what is expected, if it is none."""
+    """ValueError, with the expected form, if it is not an address."""
     host, port = text.strip(), str(DEFAULT_PORT)
     if host.startswith("["):
         host, closing, rest = host[1:].partition("]")
         if not closing or (rest and not rest.startswith(":")):
-            raise ValueError(f"{text!r} is no address: write an IPv6 one as [::1]:9092")
+            raise ValueError(f"{text!r} is not an address: write IPv6 as [::1]:9092")
         port = rest[1:] or port
     elif host.count(":") == 1:
         host, _, port = host.partition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is no address: write host:port, for example 127.0.0.1:9092")
+        raise ValueError(f"{text!r} is not an address: write host:port, for example 127.0.0.1:9092")
     return Address(host, int(port))
 
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:
-    """Addresses divided by commas, any of which leads to the whole cluster."""
+    """Addresses separated by commas; any of them leads to the whole cluster."""
     if not isinstance(text, str):
-        raise TypeError(f"bootstrap is text with commas between the addresses, 'one:9092,two:9092', not {text!r}")
+        raise TypeError(f"bootstrap must be text, addresses separated by commas ('one:9092,two:9092'), not {text!r}")
     return tuple(parse_address(part) for part in text.split(",") if part.strip()) or (parse_address(text),)

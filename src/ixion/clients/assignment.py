@@ -1,4 +1,4 @@
-"""What the leader of a classic group has assigned to a member, as the coordinator keeps it."""
+"""Reads the assignment of a classic group's member from the coordinator's answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ixion.clients.metadata import TopicPartition
 
 
 def read_assignment(data: bytes) -> tuple[TopicPartition, ...]:
-    """What the leader of a classic group gave to a member; nothing while it is rebalancing."""
+    """The partitions that the leader assigned to a member; none during a rebalance."""
     from ixion.protocol import storage
     from ixion.protocol.flaws import DecodeError
     from ixion.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
@@ -16,7 +16,7 @@ def read_assignment(data: bytes) -> tuple[TopicPartition, ...]:
     try:
         assignment = storage.decode(ConsumerProtocolAssignment, bytes(data))
     except DecodeError:
-        return ()  # a client's own format
+        return ()  # not a consumer's format
     return tuple(
         TopicPartition(topic.topic, number) for topic in assignment.assigned_partitions for number in topic.partitions
     )

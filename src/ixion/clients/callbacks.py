@@ -1,7 +1,7 @@
-"""Runs the callbacks of deliveries that are due, in the order of their records, on one thread at a time.
+"""Runs due delivery callbacks in the order of their records, on one thread at a time.
 
-The engine's thread runs them as well as callers, and knows only this object: it must not refer to the producer, so
-that a producer which is dropped without close() can be noticed.
+Both the engine's thread and callers run them. The engine knows only this object, which must not refer to the producer,
+so that a producer which is dropped without close() can be noticed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ixion.clients.log import log_callback
 
 
 def run_due(due: Due) -> None:
-    """What a callback raises is logged."""
+    """Run due callbacks. An error of a callback is logged."""
     while due:
         wish, delivery = due.popleft()
         try:
@@ -33,7 +33,7 @@ class Callbacks:
         self._runner = 0  # the thread that runs callbacks
 
     def run(self) -> None:
-        """Without the lock."""
+        """Run due callbacks, without holding the lock."""
         while self._due:
             is_mine = False
             try:  # an interrupt may come anywhere
@@ -49,7 +49,7 @@ class Callbacks:
                     self.engine.announce()
 
     def finish(self, until_s: float) -> None:
-        """Callbacks that another thread runs count as well, unless one of them asks."""
+        """Wait for callbacks, also those that another thread runs, unless this is called by one of them."""
         with self.engine.lock:
             while self._runner not in (0, threading.get_ident()) and time.monotonic() < until_s:
                 self.engine.await_news(until_s)

@@ -3,12 +3,12 @@
     channel = Channel(Address("10.0.0.2", 9092), "broker-1-fetcher-0")
     answer = await channel.ask(ApiKey.FETCH, 17, request)
 
-The connection is made by the first request, and again by the first request after it broke. A request that was under
-way then fails, because it may have been carried out or not: whether to repeat it is for the caller to decide. Requests
-of several tasks are sent at once and answered in order; a caller that wants one in flight asks one at a time.
+The first request opens the connection, and so does the first request after it broke. Requests in flight then fail: they
+may or may not have been carried out, and the caller decides whether to repeat them. Requests of several tasks are sent
+at once and answered in order; a caller that wants one in flight sends one at a time.
 
-`secure` says how each connection is secured, when it is made: certificates that were replaced meanwhile are used. A
-login that lasts for a while only is repeated before the request that would come too late for it.
+`secure` is called for each new connection, so that replaced certificates are used. A login with a limited lifetime is
+repeated before a request would exceed it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Channel:
         return (await self._ready()).machine.version(api, oldest=oldest, newest=newest)
 
     def close(self) -> None:
-        """Requests under way fail. Doing it twice is harmless."""
+        """Close the channel; requests in flight fail. Calling it twice is harmless."""
         self._closed = True
         if self._connecting is not None:
             self._connecting.cancel()
@@ -82,7 +82,7 @@ class Channel:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
-                raise  # the caller itself: one that goes on after any KafkaError would never end
+                raise  # the caller was cancelled: it must not go on as after a KafkaError
             raise DisconnectedError(f"the channel to {self.address} was closed") from None
 
     def _connected(self, done: asyncio.Task[_Link]) -> None:
@@ -145,10 +145,10 @@ class _Link(asyncio.Protocol):
         self._alarm: asyncio.TimerHandle | None = None
 
     async def ask(self, api: ApiKey, version: int, request: Struct) -> Struct:
-        self.machine.is_ready(self._loop.time())  # begins a login if one is due; once, even if that lasts for no time
+        self.machine.is_ready(self._loop.time())  # begins a login if one is due, at most once
         while not self.machine.ready and not self.machine.closed:
             await self._logged_in()
-        if self.machine.fault is not None:  # it ended after it was ready, and before the caller had its turn
+        if self.machine.fault is not None:  # it closed after it was ready, before the caller ran
             raise self.machine.fault
         waiting = _Waiting(self._loop.create_future())
         self.machine.send(api, version, request, waiting, self._loop.time())
@@ -181,7 +181,7 @@ class _Link(asyncio.Protocol):
         self._turn()
 
     def _turn(self) -> None:
-        """Carry out what the machine wants: bytes out, answers to those that asked, the end, the next deadline."""
+        """Write bytes, complete requests, close if the machine has, and set the next deadline."""
         machine, now_s = self.machine, self._loop.time()
         if self._transport is not None and not self._transport.is_closing():
             while machine.unsent:
@@ -195,7 +195,7 @@ class _Link(asyncio.Protocol):
         if not self.ready.done():
             if machine.fault is not None:
                 self.ready.set_exception(machine.fault)
-                self.ready.exception()  # marked as read: perhaps no caller waits for it
+                self.ready.exception()  # mark it as retrieved: perhaps no caller waits
             elif machine.ready:
                 self.ready.set_result(None)
         if machine.closed:
@@ -209,7 +209,7 @@ class _Link(asyncio.Protocol):
 
     def _worked(self, done: asyncio.Future[object]) -> None:
         if not done.cancelled():
-            done.exception()  # taken: the login itself fails in the same way
+            done.exception()  # mark it as retrieved: the login itself fails in the same way
         self.machine.worked(self._loop.time())
         self._turn()
 
@@ -220,7 +220,7 @@ class _Link(asyncio.Protocol):
 
 
 def refused(address: Address, error: OSError, security: Security) -> KafkaError:
-    """The fault of a connection that was not made."""
+    """The fault of a failed connection attempt."""
     if security.tls is not None:
         import ssl
 

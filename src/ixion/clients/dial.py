@@ -1,4 +1,4 @@
-"""Connects a socket without waiting: to each of the addresses that a name has, in turn.
+"""Connects a socket without blocking, trying each address of a host name in turn.
 
     dial = Dial(address)                  # under way
     ...                                   # until `dial.socket` can be written to
@@ -24,7 +24,7 @@ Place = tuple[socket.AddressFamily, tuple[object, ...]]  # one address that a na
 
 class Dial:
     def __init__(self, address: Address, places: list[Place] | None = None) -> None:
-        """UnreachableError if no address of the host can be tried. `places` are those of a name looked up before."""
+        """UnreachableError if no address of the host can be tried. `places` are addresses looked up before."""
         self.address = address
         self._candidates = deque(resolve(address) if places is None else places)
         self.socket = self._next(0)
@@ -59,7 +59,7 @@ class Dial:
 
 
 def is_literal(host: str) -> bool:
-    """Whether it is an IP address already, which needs no looking up."""
+    """Whether it is an IP address, which needs no lookup."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)
@@ -78,10 +78,10 @@ def resolve(address: Address) -> list[Place]:
 
 
 def unresolved(address: Address, error: Exception) -> UnreachableError:
-    """What a resolver raised, in our words."""
+    """The fault for an error of the resolver."""
     if isinstance(error, socket.gaierror):
         return UnreachableError(f"there is no host {address.host!r} ({error.strerror})")
-    return UnreachableError(f"{address} is no address that can be looked up: {error}")
+    return UnreachableError(f"{address} cannot be looked up: {error}")
 
 
 def refused(address: Address, code: int) -> UnreachableError:

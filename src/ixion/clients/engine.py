@@ -1,13 +1,13 @@
-"""Drives a machine on sockets for callers that block: whichever thread is there does the work.
+"""Drives a machine on sockets for blocking callers: the calling thread does the work.
 
 A caller that waits (for an acknowledgement, for room) polls the sockets itself: a hop to another thread would cost more
-than the work. One thread of our own stands in while no caller is there, so that what lingers is sent and what is
-answered is settled. It keeps out of the way of callers that come again within QUIET_S.
+than the work. A thread of our own polls while no caller does, so that lingering batches are sent and answers are
+handled. It stays away for QUIET_S after a caller's last turn.
 
-A caller whose last answer came within SPIN_S of its question polls that long without sleeping, because waking a core up
-takes as long as such an answer does. One answer that takes longer ends that, and the next short one begins it again.
+A caller whose last answer came within SPIN_S of its request busy-polls for that long, because waking up a core takes as
+long as such an answer. One slower answer ends the busy-polling, and the next quick one starts it again.
 
-Everything of the machine happens under one lock, which nobody holds while polling. Rules for callers:
+The machine is used under one lock, which no thread holds while it polls. Rules for callers:
 1. `with engine.lock` around every use of the machine; `pump` afterwards if there may be something to write.
 2. `wait(is_done, until_s)` and `turn` are called with the lock held, give it up while they poll, and hold it again when
    they return. Only one thread polls at a time; the others wait for its next step.
@@ -55,32 +55,32 @@ class Machine(Protocol):
     def recover(self, now_s: float) -> None: ...
 
     def let_go(self) -> bool:
-        """The client was dropped without being closed: whether nothing is left to be sent."""
+        """The client was dropped without close(). True if nothing is left to send."""
         ...
 
     @property
     def unacknowledged(self) -> int:
-        """Records that were accepted and have neither an offset nor an error yet."""
+        """Records that were accepted and are not settled yet."""
         ...
 
 
 class Engine:
     def __init__(self, machine: Machine, name: str, tell: Callable[[], None], *, stands_in: bool = True) -> None:
-        """`tell` runs the callbacks that are due; it is called without the lock, by our own thread. There is no such
-        thread while `stands_in` is False. Neither `machine` nor `tell` may refer to the client that callers hold: our
-        thread would keep it alive, and a client that was dropped would never be noticed."""
+        """`tell` runs due callbacks; our own thread calls it, without the lock. Without `stands_in` there is no such
+        thread. Neither `machine` nor `tell` may refer to the client object of the caller: our thread would keep it
+        alive, and a client that was dropped would never be noticed."""
         self.machine = machine
         self.stands_in = stands_in
         self.lock: Final = Lock()  # one that compiled code takes without a call into Python
         self.is_stopped = False
-        self.planned_s = -NEVER  # when the thread that polls will look again; nobody polls: long ago
+        self.planned_s = -NEVER  # when the polling thread wakes up; long ago if no thread polls
         self._name = name
         self._tell = tell
         self._lines = Lines(machine.client)
         lock = cast(threading.Lock, self.lock)
         self._stepped = threading.Condition(lock)  # after a turn of the thread that polls, if another waits for it
         self._watchers = 0  # threads that wait for `_stepped`
-        # Our own thread rests here, and not at `_stepped`: to wake it after every turn cost a caller 40 µs.
+        # Our own thread waits here, not at `_stepped`: waking it after every turn cost a caller 40 µs.
         self._resting = threading.Condition(lock)
         self._is_polling = False
         self._spins = False  # whether the last answer came quickly
@@ -93,12 +93,12 @@ class Engine:
         os.set_blocking(self._bell_out, False)
         self._stand_in: threading.Thread | None = None
         self._is_dropped = False
-        self._lookups = 0  # of names, under way
+        self._lookups = 0  # running name lookups
         self._forks = FORKS[0]
 
     @property
     def is_forked(self) -> bool:
-        """Whether this is a child of the process that made it: its thread is not here, and its sockets are shared."""
+        """Whether this process was forked: it lacks the thread, and shares the sockets with its parent."""
         return FORKS[0] != self._forks
 
     @property
@@ -106,9 +106,9 @@ class Engine:
         return self._stand_in is not None
 
     def pump(self, now_s: float) -> None:
-        """Do all that can be done without waiting. The lock is held."""
+        """Do everything that can be done without waiting. The lock is held."""
         self._driven_s = now_s
-        is_owed = self._lines.is_owed  # what is asked only now is not answered yet
+        is_owed = self._lines.is_owed  # requests that are sent only now have no answer yet
         self._drain(now_s)
         if is_owed and not self._is_polling and not self.is_stopped:
             self._take(self._poll_set().poll(0))
@@ -129,10 +129,10 @@ class Engine:
         try:
             os.write(self._bell_out, b"!")
         except OSError:
-            pass  # it has been rung often enough, or the engine has stopped
+            pass  # it is awake already, or the engine has stopped
 
     def wait(self, is_done: Callable[[], bool], until_s: float) -> bool:
-        """Drive until that is so; False if it is not in time. The lock is held."""
+        """Drive until `is_done`; False if it is not done in time. The lock is held."""
         self._callers += 1
         try:
             while not is_done():
@@ -144,7 +144,7 @@ class Engine:
             self._callers -= 1
 
     def turn(self, until_s: float, is_done: Callable[[], bool]) -> None:
-        """Poll once and do what it brings, or wait for the thread that polls to do so. The lock is held."""
+        """Poll once and handle what is ready, or wait for the polling thread to do so. The lock is held."""
         if self._is_polling:
             if self._stand_in is not None and self._callers == 1:
                 self.ring()  # our own thread makes room for a caller
@@ -173,7 +173,7 @@ class Engine:
         self._take(ready)
 
     def _await_stir(self, poll: select.poll, now_s: float, wake_s: float, is_caller: bool) -> list[tuple[int, int]]:
-        """What is ready, at the latest when it is time to wake. Without the lock."""
+        """Ready sockets, at the latest at `wake_s`. Without the lock."""
         if wake_s <= now_s:
             return poll.poll(0)
         if is_caller and self._spins:
@@ -184,14 +184,14 @@ class Engine:
                     return ready
                 if time.monotonic() >= until_s:
                     break
-        # Rounded up: a millisecond too early would be one more turn.
+        # Rounded up: waking a millisecond early would cost one more turn.
         ready = poll.poll(max((wake_s - now_s) * 1000 + 0.5, 0))
         if is_caller:
             self._spins = time.monotonic() - now_s <= SPIN_S
         return ready
 
     def announce(self) -> None:
-        """Something that `await_news` may wait for has happened. Without the lock."""
+        """Wake threads in `await_news`. Without the lock."""
         with self.lock:
             self._stepped.notify_all()
 
@@ -204,7 +204,7 @@ class Engine:
             self._watchers -= 1
 
     def stop(self) -> None:
-        """End our own thread and the sockets. Without the lock."""
+        """Stop our own thread and close the sockets. Without the lock."""
         with self.lock:
             self.is_stopped = True
             self._stepped.notify_all()
@@ -227,8 +227,8 @@ class Engine:
                 os.close(end)
 
     def abandon(self) -> None:
-        """The client was dropped without being closed: our own thread sends what is left, hangs up and ends.
-        This runs in a collection of garbage, maybe on a thread that holds the lock."""
+        """The client was dropped without close(): our own thread sends what is left, closes the connections and ends.
+        This runs during garbage collection, perhaps on a thread that holds the lock."""
         self._is_dropped = True
         self.ring()
         if self._stand_in is None:
@@ -248,8 +248,8 @@ class Engine:
             raise
 
     def _open_new(self) -> None:
-        """Begin to connect what the client wants connected. Names are looked up without the lock: the resolver may take
-        half a minute, and the other connections and threads must not wait for it."""
+        """Begin to connect new machines. Names are looked up without the lock: the resolver may take half a minute, and
+        other connections and threads must not wait for it."""
         for machine in self.machine.client.take_opened():
             places: list[Place] | None = None
             if not is_literal(machine.address.host):
@@ -261,7 +261,7 @@ class Engine:
                 self._lines.open(machine, places)
 
     def _is_taken(self) -> bool:
-        """Whether another thread polls now, or has stopped the engine: a name may have been looked up meanwhile."""
+        """Whether another thread now polls, or has stopped the engine, while a name was looked up."""
         return self._is_polling or self.is_stopped
 
     def _look_up(self, address: Address) -> list[Place]:
@@ -295,7 +295,7 @@ class Engine:
             self._drain(now_s)
 
     def _poll_set(self) -> select.poll:
-        """All sockets, and the bell."""
+        """All sockets, and the wake-up pipe."""
         wanted = {self._bell_in: select.POLLIN}
         for line in self._lines.lines:
             wanted[line.fileno()] = line.events
@@ -307,14 +307,14 @@ class Engine:
         return self._poll
 
     def _run(self) -> None:
-        """Our own thread."""
+        """The loop of our own thread."""
         while self._stand_by():  # the producer's step 10.1
             self._tell_all()
         self._tell_all()
         DRIVEN.discard(self)
 
     def _stand_by(self) -> bool:
-        """Take a turn, or rest while callers do; False when there is nothing to do any more."""
+        """Take a turn, or wait while callers do; False when nothing is left to do."""
         with self.lock:
             if self._is_dropped and not self.is_stopped and self.machine.let_go():
                 self.is_stopped = True
@@ -331,7 +331,7 @@ class Engine:
             return True
 
     def _tell_all(self) -> None:
-        """A callback that calls sys.exit() does not end our thread: other records still depend on it."""
+        """Run callbacks. One that calls sys.exit() does not end our thread, which other records still need."""
         try:
             self._tell()
         except BaseException:
@@ -341,11 +341,11 @@ class Engine:
         return self.is_stopped
 
 
-DRIVEN: Final[set[Engine]] = set()  # those with a thread of their own
+DRIVEN: Final[set[Engine]] = set()  # engines with a running thread
 
 
 def report_unsent() -> None:
-    """Python ends our threads with the program: say what that loses."""
+    """At the end of the program, which ends our threads: report records that are lost."""
     for engine in list(DRIVEN):
         count = 0 if engine.is_forked else engine.machine.unacknowledged
         if count:
@@ -354,7 +354,7 @@ def report_unsent() -> None:
 
 atexit.register(report_unsent)
 
-FORKS: Final = [0]  # how often this process and its parents were forked off
+FORKS: Final = [0]  # how often this process and its ancestors were forked
 
 
 def mark_forked() -> None:
@@ -365,5 +365,5 @@ os.register_at_fork(after_in_child=mark_forked)
 
 
 def random() -> float:
-    """For back-offs. (The standard library's own costs several milliseconds of every start.)"""
+    """A random number for back-offs. (Importing `random` costs several milliseconds of every start.)"""
     return any_fraction()

@@ -1,6 +1,6 @@
-"""What can go wrong between a client and its brokers, beside the codes that a broker answers with.
+"""Faults between a client and its brokers, besides the error codes of brokers.
 
-All are KafkaErrors, so that a caller has one thing to catch; the code says what a retry can do about it.
+All are KafkaErrors, so that a caller has one thing to catch; the code says whether a retry can help.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class DisconnectedError(KafkaError):
 
 
 class GarbledError(DisconnectedError):
-    """What came over the connection was no answer: a broker in trouble, or no broker at all."""
+    """The received bytes are no valid answer: a faulty broker, or no broker at all."""
 
 
 class AuthenticationError(KafkaError):
-    """A broker did not let us in, or is not the one it should be: a refused login, a certificate that does not hold.
+    """Authentication failed, of us or of the broker: a refused login, an invalid certificate.
 
     It is not retriable: the same credentials get the same answer. Kafka has no code of its own for TLS; such a fault
     has SASL_AUTHENTICATION_FAILED as well.
@@ -43,7 +43,7 @@ class AuthenticationError(KafkaError):
 
 
 class TimedOutError(KafkaError):
-    """The time that the caller gave is up."""
+    """The caller's timeout has passed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
@@ -60,7 +60,7 @@ class UnknownTopicError(KafkaError):
     """The cluster has no such topic; the message names the one that may have been meant."""
 
     def __init__(self, topic: str, known: list[str]) -> None:
-        from difflib import get_close_matches  # slow to import, and needed for typing errors only
+        from difflib import get_close_matches  # slow to import, and needed only for misspelt names
 
         if len(known) > MOST_COMPARED:  # 20 to 100 µs each, while other calls of the client wait
             known = [name for name in known if name[:1] == topic[:1] and abs(len(name) - len(topic)) <= 2]
@@ -85,7 +85,7 @@ def check(code: int, message: str | None, about: str) -> None:
 
 
 def error_code(code: int) -> ErrorCode:
-    """A broker newer than we are may answer with a code that we do not know."""
+    """The error code; UNKNOWN_SERVER_ERROR for a code of a newer broker that we do not know."""
     try:
         return ErrorCode(code)
     except ValueError:

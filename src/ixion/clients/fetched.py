@@ -1,11 +1,11 @@
-"""What one fetch brought from one partition: whole batches, of which only some records are the caller's.
+"""The result of one fetch from one partition: whole batches, of which the caller gets some records.
 
-A broker answers with whole batches, so the first may begin before the offset that was asked for. Control batches are
-for nobody. With read_committed, the answer lists the transactions that were aborted, each with its first offset, and
-their records are left out:
+A broker answers with whole batches, so the first may begin before the requested offset. Control batches are skipped.
+With read_committed, the answer lists the aborted transactions, each with its first offset, and their records are
+skipped:
 
     offset  0: data of producer 7    1: data of producer 8    2: abort of 7    3: data of producer 7
-    aborted [(7, from 0)]            comes out: 1 and 3
+    aborted [(7, from 0)]            returned: 1 and 3
 
 A producer counts as aborted from the first offset in the list to its next abort marker.
 """
@@ -34,7 +34,7 @@ class Fetched:
         end_offset: int,
         aborted: Sequence[AbortedTransaction] | None,
     ) -> None:
-        """`aborted` is None for a reader of everything; `end_offset` is how far the partition can be read today."""
+        """`aborted` is None for read_uncommitted; `end_offset` is how far the partition can be read now."""
         self.partition = partition
         self.offset = offset
         self.end_offset = end_offset
@@ -46,7 +46,7 @@ class Fetched:
         self._aborted = aborted
 
     def batches(self) -> Iterator[BatchView]:
-        """Those with records for the caller; the first may begin before `offset`."""
+        """The batches with records for the caller; the first may begin before `offset`."""
         doomed: set[int] = set()
         aborted = deque(sorted(self._aborted or (), key=lambda found: found.first_offset))
         for batch in self._batches:
@@ -72,8 +72,8 @@ class Fetched:
                         yield record
 
     def columns(self, end_offset: int = FAR) -> Iterator[Columns]:
-        """The same records as columns, those before `end_offset`. KafkaError as above, without the rows that came
-        since the last columns."""
+        """The same records as columns, those before `end_offset`. KafkaError as above, and the rows since the last
+        columns are lost."""
         try:
             yield from read_columns(self.batches(), self.offset, end_offset)
         except KafkaError as error:

@@ -1,8 +1,8 @@
-"""A socket for a connection machine: dials, writes what the machine wants written, feeds it what comes.
+"""The socket of a connection machine: connects, writes the machine's bytes, and feeds it what arrives.
 
-Nothing here waits. The owner polls `fileno()` for `events` and calls `advance`; after `send` on the machine it calls
-`write`, which saves a round of polling when the socket has room. When the machine is closed, for whatever reason, the
-owner calls `close`. `tls_line` is the same over TLS.
+Nothing here blocks. The owner polls `fileno()` for `events` and calls `advance`; after `send` on the machine it calls
+`write`, which saves a round of polling when the socket has room. When the machine is closed the owner calls `close`.
+`tls_line` is the same over TLS.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PIECES: Final = 64  # buffers per system call; the system's own limit is 1,024
 
 class Line:
     def __init__(self, machine: ConnectionMachine, places: list[Place] | None = None) -> None:
-        """Begins to connect. UnreachableError, and the machine is closed with it, if that cannot even be tried."""
+        """Begins to connect. UnreachableError, with which the machine is closed, if no attempt is possible."""
         self.machine = machine
         try:
             self._dial: Dial | None = Dial(machine.address, places)
@@ -32,10 +32,10 @@ class Line:
             machine.close(fault)
             raise
         self._socket = self._dial.socket
-        self._view = memoryview(b"")  # of the buffer that is read into
+        self._view = memoryview(b"")  # of the read buffer
 
     def fileno(self) -> int:
-        """Another one after `advance` while the machine is CONNECTING."""
+        """May change after `advance` while the machine is CONNECTING."""
         return self._socket.fileno()
 
     def opened(self, now_s: float) -> None:
@@ -63,7 +63,7 @@ class Line:
                 self.write(now_s)
 
     def write(self, now_s: float) -> None:
-        """As much of what is unsent as the socket takes now."""
+        """Write as many unsent bytes as the socket takes now."""
         unsent = self.machine.unsent
         if not unsent or self._dial is not None:
             return
@@ -85,7 +85,7 @@ class Line:
         self._socket.close()
 
     def read(self, now_s: float) -> None:
-        """What the socket has: straight to where it belongs if that is known, else into a buffer that is used again.
+        """Read from the socket: straight into its destination if that is known, else into a buffer that is reused.
 
         A new buffer for each read would cost more than the read, and a copy of a large answer half as much.
         """
@@ -125,7 +125,7 @@ class Line:
 
 
 def open_line(machine: ConnectionMachine, security: Security, places: list[Place] | None = None) -> Line:
-    """Begins to connect, over TLS if the client wants that. UnreachableError as of Line."""
+    """Begins to connect, over TLS if the settings say so. UnreachableError as of Line."""
     if security.tls is None:
         return Line(machine, places)
     from ixion.clients.tls_line import TlsLine  # costs the import of ssl

@@ -16,7 +16,7 @@ class Lines:
         self.changes = 0  # counts lines that were opened or closed
 
     def open(self, machine: ConnectionMachine, places: list[Place] | None) -> Line | None:
-        """None, and the machine is closed, if there is nowhere to connect to."""
+        """None, and the machine is closed, if no address can be tried."""
         try:
             line = open_line(machine, self._client.settings.security, places)
         except UnreachableError:
@@ -26,7 +26,7 @@ class Lines:
         return line
 
     def flush(self, now_s: float) -> bool:
-        """Write what is unsent and leave what is over; whether the client has something to take in."""
+        """Write unsent bytes and drop closed connections. True if the client has answers to deliver."""
         stirs = False
         for line in self.lines:
             machine = line.machine
@@ -42,7 +42,7 @@ class Lines:
 
     @property
     def is_owed(self) -> bool:
-        """Whether a broker has something to answer, or to take: a socket may be ready."""
+        """Whether a request is unsent or unanswered: a socket may be ready."""
         for line in self.lines:
             machine = line.machine
             if machine.in_flight or machine.unsent or not machine.ready:

@@ -1,4 +1,4 @@
-"""What clients write into the log of their program, and what they warn of: faults of the code that uses them.
+"""Log lines and warnings of clients, about faults in the code that uses them.
 
 `logging` and `warnings` are imported only when something is wrong, to keep the import of a client short.
 """
@@ -23,7 +23,7 @@ def log_callback(delivery: Delivery) -> None:
 
 
 def log_callback_ended() -> None:
-    _logger().exception("a callback tried to end the producer's own thread; the thread goes on")
+    _logger().exception("a callback tried to end the producer's own thread; the thread continues")
 
 
 def log_lost(error: KafkaError) -> None:

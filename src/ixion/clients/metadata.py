@@ -1,4 +1,4 @@
-"""What a cluster says of itself: its brokers, its topics and the leader of each partition."""
+"""The metadata of a cluster: its brokers, its topics and the leader of each partition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ixion.clients.faults import error_code
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k03_metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 
-# Tuples and not dataclasses: making a dataclass costs half a millisecond of every start.
+# Tuples, not dataclasses: creating a dataclass costs half a millisecond of every start.
 
 
 class TopicPartition(NamedTuple):
@@ -66,7 +66,7 @@ def read_metadata(answer: MetadataResponse) -> ClusterMetadata:
         if topic.error_code != 0:
             faults[name] = error_code(topic.error_code)
         elif not read.partitions or any(place != each.number for place, each in enumerate(read.partitions)):
-            faults[name] = ErrorCode.UNKNOWN_SERVER_ERROR  # no topic is like that
+            faults[name] = ErrorCode.UNKNOWN_SERVER_ERROR  # a broker must not answer that
         else:
             topics[name] = read
     return ClusterMetadata(answer.cluster_id, answer.controller_id, nodes, topics, faults)

@@ -1,4 +1,4 @@
-"""Reads single settings of a client: each has a name, a default and values that are allowed; a wrong one is named."""
+"""Reads single settings of a client, each with a name, a default and allowed values. Errors name the setting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_I64: Final = 2**63 - 1
 
 
 class Options:
-    """What was given, by name; each is read once, with its default."""
+    """The given settings by name; each is read once, with its default."""
 
     def __init__(self, given: Mapping[str, Any], known: Sequence[str] | Any) -> None:
         self._given = given
@@ -75,7 +75,7 @@ class Options:
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches  # only for a name that is mistyped
+    from difflib import get_close_matches  # only for a misspelt name
 
     from ixion.clients.refused import why_refused
 

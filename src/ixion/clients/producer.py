@@ -1,17 +1,17 @@
-"""Sends records: batched per partition, several requests under way, written once and in order.
+"""Sends records: batched per partition, with several requests in flight, written once and in order.
 
     with Producer("127.0.0.1:9092", acks="all", linger_ms=5, compression="zstd") as producer:
         future = producer.send("orders", b"value", key=b"order-17", on_delivery=print)
 
-`send` adds the record to the open batch of its partition and returns; it waits, up to `max_block_ms`, for the metadata
-of a new topic and for room in `buffer_memory`. Batches go out when they are full or have lingered, whether or not the
-caller does anything. `future.result()` waits for one record and `flush` for all; neither lets a batch linger.
+`send` adds the record to the open batch of its partition and returns. It waits, up to `max_block_ms`, for the metadata
+of a new topic and for room in `buffer_memory`. Batches are sent when they are full or have lingered, even if the caller
+does nothing more. `future.result()` waits for one record and `flush` for all; neither lets a batch linger.
 
-Every record that `send` accepts gets exactly one call of its `on_delivery`, with its offset or an error, whatever the
-brokers answer and however the producer ends, those of a partition in the order of `send`. Callbacks run on the thread
-that settles them: a caller's, within `send`, `poll`, `flush` and `close`, or the producer's own. What a callback raises
-is logged. A failure is also raised by the next `flush` or `close`, so that it cannot pass unnoticed. Leaving a `with`
-block on an exception sends nothing more: records that are not acknowledged fail.
+Every record that `send` accepts gets exactly one call of its `on_delivery`, with its offset or an error, however the
+producer ends. Calls for one partition come in the order of `send`. Callbacks run on the thread that settles them: a
+caller's, within `send`, `poll`, `flush` and `close`, or the producer's own. An error of a callback is logged. A failed
+record is also raised by the next `flush` or `close`, so that it cannot pass unnoticed. Leaving a `with` block on an
+exception sends nothing more: records that are not acknowledged fail.
 
 With a `transactional_id`, records are sent in transactions:
 
@@ -57,7 +57,7 @@ monotonic: Final = time.monotonic  # looked up once
 
 
 class DeliveryFuture:
-    """One record on its way."""
+    """The future delivery of one record."""
 
     __slots__ = ("_batch", "_index", "_producer")
 
@@ -70,7 +70,7 @@ class DeliveryFuture:
         return self._batch.part_of(self._index).is_done
 
     def result(self, timeout_s: float | None = None) -> Delivery:
-        """Where the record is; its error is raised. TimedOutError if neither is known in time."""
+        """The delivery of the record; raises its error. TimedOutError if neither is known in time."""
         delivery = self._producer._delivery(self._batch, self._index, timeout_s)
         if delivery.error is not None:
             raise delivery.error
@@ -97,8 +97,8 @@ class Producer:
         self._is_closed = False
 
     def __del__(self) -> None:
-        """Nobody can close it any more: its thread sends what is left, and ends. A copy in a forked child is let
-        alone, and so are those left at the end of the program, which `engine` reports."""
+        """Not closed, and no longer reachable: its thread sends what is left, and ends. Copies in a forked child are
+        ignored, and so are producers left at the end of the program, which `engine` reports."""
         if not self._is_closed and not self._engine.is_forked and not sys.is_finalizing():
             self._is_closed = True
             count = self._machine.unacknowledged
@@ -161,7 +161,7 @@ class Producer:
         return future
 
     def poll(self, wait_s: float = 0.0) -> None:
-        """Send what has lingered and settle what was answered, waiting up to `wait_s` for something to happen."""
+        """Send lingering batches and handle answers, waiting up to `wait_s` for something to happen."""
         self._check_process()
         until_s = time.monotonic() + wait_s
         with self._lock:
@@ -172,7 +172,7 @@ class Producer:
         self._callbacks.run()
 
     def flush(self, timeout_s: float | None = None) -> None:
-        """Return when every record that was sent before is settled. Raises the first failure since the last flush."""
+        """Wait until every record sent before is settled. Raises the first failure since the last flush."""
         self._check_process()
         until_s = NEVER if timeout_s is None else time.monotonic() + timeout_s
         with self._lock:
@@ -195,7 +195,7 @@ class Producer:
             raise failure
 
     def init_transactions(self, timeout_s: float | None = None) -> None:
-        """Once, before the first transaction: ends what an earlier producer of the transactional id left open."""
+        """Call this once, before the first transaction: it ends an earlier producer's open transaction."""
         self._transact(self._machine.the_transactions().init, "init_transactions", timeout_s)
 
     def begin_transaction(self) -> None:
@@ -206,7 +206,7 @@ class Producer:
     def send_offsets(
         self, offsets: Mapping[TopicPartition, int], group: str | GroupMetadata, timeout_s: float | None = None
     ) -> None:
-        """Commit the offsets that a group reads on from as a part of the transaction."""
+        """Commit offsets of a consumer group as part of the transaction."""
         from ixion.clients.core.producer.group_offsets import GroupMetadata
 
         member = GroupMetadata(group) if isinstance(group, str) else group
@@ -214,17 +214,17 @@ class Producer:
         self._transact(lambda: transactions.send_offsets(offsets, member), "send_offsets", timeout_s)
 
     def commit_transaction(self, timeout_s: float | None = None) -> None:
-        """Flush and commit. KafkaError if a record failed: then only `abort_transaction` is left. FencedError if
-        another producer has taken over the transactional id."""
+        """Flush and commit. KafkaError if a record failed: then call `abort_transaction`. FencedError if another
+        producer has taken over the transactional id."""
         self._transact(self._machine.commit, "commit_transaction", timeout_s)
 
     def abort_transaction(self, timeout_s: float | None = None) -> None:
-        """Give up what was written; records that were not sent yet fail."""
+        """Abort the transaction; records that were not sent yet fail."""
         self._transact(self._machine.abort, "abort_transaction", timeout_s)
         self._sender.refused = None
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Flush and hang up; an open transaction is aborted. What is not settled by then fails."""
+        """Flush and close; an open transaction is aborted. Records that are not acknowledged by then fail."""
         if self._is_closed or self._engine.is_forked:
             return
         try:
@@ -235,14 +235,14 @@ class Producer:
             self._end(TimedOutError("not acknowledged before the producer was closed"))
 
     def metrics(self) -> dict[str, int]:
-        """Counters and gauges at this moment, by Kafka's names."""
+        """Current counters and gauges, by Kafka's names."""
         if self._engine.is_forked:
             raise self._unusable()
         with self._lock:
             return self._machine.metrics()
 
     def partitions_for(self, topic: str) -> int:
-        """How many partitions a topic has. KafkaError if that cannot be found out within `max_block_ms`."""
+        """How many partitions a topic has. KafkaError if no broker answers that within `max_block_ms`."""
         self._check_process()
         with self._lock:
             cluster = self._machine.client.cluster
@@ -254,7 +254,7 @@ class Producer:
 
     @property
     def buffered_bytes(self) -> int:
-        """Of `buffer_memory`, what is taken."""
+        """Used bytes of `buffer_memory`."""
         return self._machine.used_bytes
 
     def _append_later(
@@ -298,7 +298,7 @@ class Producer:
         raise machine.why_it_waits(topic, max_block_s)
 
     def _transact(self, act: Callable[[], None], what: str, timeout_s: float | None) -> None:
-        """Ask for it and wait until it is done."""
+        """Start an act of the transaction and wait until it is done."""
         self._check_process()
         within_s = self._settings.max_block_s if timeout_s is None else timeout_s
         transactions = self._machine.the_transactions()
@@ -308,7 +308,7 @@ class Producer:
         self._callbacks.run()
         transactions.check()
         if not transactions.is_settled:
-            raise TimedOutError(f"{what} is not done within {within_s:.3g} s; call it again to go on")
+            raise TimedOutError(f"{what} is not done within {within_s:.3g} s; call it again to continue")
 
     def _delivery(self, batch: Batch, index: int, timeout_s: float | None) -> Delivery:
         if not batch.part_of(index).is_done:
@@ -323,7 +323,7 @@ class Producer:
         return batch.delivery(index)
 
     def _end(self, error: KafkaError) -> None:
-        """Hang up and fail all that is left. Every callback runs."""
+        """Close the connections and fail the remaining records. Every callback runs."""
         if self._is_closed or self._engine.is_forked:
             return
         with self._lock:

@@ -1,15 +1,15 @@
-"""Reads partitions from given offsets on, fetch by fetch, without a group.
+"""Reads partitions from given offsets, fetch by fetch, without a group.
 
     with Reader("127.0.0.1:9092", {TopicPartition("orders", 0): 0}) as reader:
         for fetched in reader.poll(1.0):
             for record in fetched.records():
                 print(record.offset, record.value)
 
-It is the core of the consumer with another face: `poll` hands over whole fetches, so that a caller can take records or
-columns of them, up to an end of its choice. The next fetches are under way before it returns. When retention has
-overtaken the reader, it goes on from the first record there is and counts what it `missed`. Where a new leader has lost
-records that were read, it goes back to where the logs diverge. When brokers cannot be reached or do not lead any more,
-it asks again for as long as the caller polls; `trouble` says what it is. Not thread-safe.
+It is another face of the consumer's core: `poll` returns whole fetches, so that a caller can take records or columns of
+them, up to an end of its choice. The next fetches are sent before it returns. When retention has overtaken the reader,
+it continues from the log start and counts the `missed` records. When a new leader has lost records that were read, it
+goes back to the offset where the logs diverge. When brokers cannot be reached or no longer lead, it retries for as long
+as the caller polls; `trouble` says why. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FETCH_BYTES: Final = 50 * 1024 * 1024
 PARTITION_BYTES: Final = 1024 * 1024
 TIMEOUT_S: Final = 30.0
 METADATA_S: Final = 300.0
-CONNECT_S: Final = 10.0  # for one address; the next one may be alive
+CONNECT_S: Final = 10.0  # for one address; then the next one is tried
 
 
 class ReaderOptions(TypedDict, total=False):
@@ -64,11 +64,11 @@ class Reader:
         request_timeout_s: float = TIMEOUT_S,
         metadata_max_age_s: float = METADATA_S,
     ) -> None:
-        """`offsets` says where to begin; `max_wait_ms` and `min_bytes` how long a broker may wait for how much."""
+        """`offsets` says where to begin; a broker may wait up to `max_wait_ms` for `min_bytes`."""
         if not offsets:
             raise ValueError("there are no partitions to read")
-        self.missed = 0  # records that retention took before they were read
-        self.trouble: KafkaError | None = None  # why nothing comes at the moment
+        self.missed = 0  # records that retention deleted before they were read
+        self.trouble: KafkaError | None = None  # why no records arrive at the moment
         self.trouble_since_s = 0.0  # on the monotonic clock
         settings = ConsumerSettings(
             client_id=client_id,
@@ -83,7 +83,7 @@ class Reader:
             metadata_max_age_ms=int(metadata_max_age_s * 1000),
             socket_connection_setup_timeout_ms=max(int(min(request_timeout_s, CONNECT_S) * 1000), 1),
         )
-        self._offsets = dict(offsets)  # behind what has been handed over
+        self._offsets = dict(offsets)  # after the last fetch that was returned
         self._lookups: dict[
             TopicPartition, OffsetLookup
         ] = {}  # of the first offset of partitions that are out of range
@@ -112,11 +112,11 @@ class Reader:
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
-        """Where each partition is read on, beyond what has been handed over."""
+        """The offset after the last fetch that was returned, by partition."""
         return dict(self._offsets)
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
-        """Those that have a leader, as of `metadata_max_age_s` ago at most. No broker is asked."""
+        """The partitions with a leader, from metadata that is at most `metadata_max_age_s` old. Sends no request."""
         with self._engine.lock:
             known = self._machine.client.cluster.topics.get(topic)
         return (
@@ -131,13 +131,13 @@ class Reader:
         self._assign([partition])
 
     def drop(self, partition: TopicPartition) -> None:
-        """Read that partition no longer; what is under way for it is thrown away."""
+        """Stop reading that partition; fetches in flight are discarded."""
         self._offsets.pop(partition, None)
         self._lookups.pop(partition, None)
         self._assign(())
 
     def poll(self, wait_s: float) -> list[Fetched]:
-        """What has come, waiting up to `wait_s` for the first of it. KafkaError for what a retry cannot mend."""
+        """Fetches that have arrived, waiting up to `wait_s` for the first. KafkaError if it is not retriable."""
         end_s = time.monotonic() + wait_s
         engine, machine = self._engine, self._machine
         with engine.lock:
@@ -165,7 +165,7 @@ class Reader:
         return any(self._is_astray(place) for place in self._offsets)
 
     def _is_astray(self, place: TopicPartition) -> bool:
-        """Whether the partition cannot be read on where it is, and there is something to do about it now."""
+        """Whether the position of the partition no longer exists and can be corrected now."""
         state = self._machine.subscription.assigned[place]
         if state.truncated_to is not None and not state.fetches:
             return True
@@ -196,7 +196,7 @@ class Reader:
                 self._lookups[place] = machine.list_offsets({place: LATEST})
 
     def _assign(self, begun: Iterable[TopicPartition]) -> None:
-        """Read what `_offsets` has; those of `begun` from there."""
+        """Assign the partitions of `_offsets`; those of `begun` start at their offsets."""
         with self._engine.lock:
             self._machine.assign(self._offsets)
             for place in begun:

@@ -1,7 +1,7 @@
-"""Kafka's settings that these clients refuse, and why: one that is accepted and does nothing would mislead.
+"""Kafka's settings that these clients refuse, and why: a setting without effect would mislead.
 
-A name that ends in * stands for all that begin so. `docs/clients.md` has the same table; a test compares both, and
-looks for every setting of Kafka's own clients that is neither here nor among ours.
+A name that ends in * stands for all names that begin so. `docs/clients.md` has the same table; a test compares both,
+and checks that every setting of Kafka's own clients is either here or among ours.
 """
 
 from __future__ import annotations

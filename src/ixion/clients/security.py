@@ -1,12 +1,12 @@
-"""Reads how a client's connections are to be secured: Kafka's settings, with underscores; a wrong one is named at once.
+"""Reads the security settings of a client: Kafka's names, with underscores. Errors name the setting.
 
 Producer("broker:9094", security_protocol="SASL_SSL", sasl_mechanism="SCRAM-SHA-512", sasl_username="alice",
          sasl_password=secret, ssl_truststore_location="ca.pem")
 
-Certificates and keys are PEM: in files (`…_location`), or the text itself. Without a truststore the authorities of the
-system are believed. The host name in the broker's certificate is checked unless
-`ssl_endpoint_identification_algorithm` is "". `ssl_context` takes a context of the caller's own, in place of all other
-`ssl_…` settings. No message shows a password or a key.
+Certificates and keys are PEM: in files (`…_location`), or the text itself. Without a truststore the system's
+authorities are trusted. The host name in the broker's certificate is checked unless
+`ssl_endpoint_identification_algorithm` is "". `ssl_context` takes a context of the caller, instead of all other `ssl_…`
+settings. No message shows a password or a key.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SecurityOptions(TypedDict, total=False):
 
 
 NAMES: Final = frozenset(SecurityOptions.__annotations__)
-# What other clients call them.
+# Names of these settings in other clients.
 ELSEWHERE: Final = {
     "sasl_jaas_config": "sasl_username and sasl_password",
     "sasl_plain_password": "sasl_password",
@@ -59,12 +59,12 @@ ELSEWHERE: Final = {
 
 
 def split_security(given: Mapping[str, Any]) -> tuple[Security, dict[str, Any]]:
-    """What the security settings among them say, and the others."""
+    """The security of the given settings, and the other settings."""
     return read_security(given), {name: value for name, value in given.items() if name not in NAMES}
 
 
 def read_security(given: Mapping[str, Any]) -> Security:
-    """What the security settings among them say. TypeError or ValueError, naming it, for one that is wrong."""
+    """The security of the given settings. TypeError or ValueError, naming it, for a wrong one."""
     found = {name: value for name in sorted(NAMES) if (value := given.get(name)) is not None}
     for name, value in found.items():
         if name == "sasl_oauthbearer_token" and callable(value):
@@ -158,7 +158,7 @@ def load_trusted(context: ssl.SSLContext, found: Mapping[str, str]) -> None:
 
 
 def load_own(context: ssl.SSLContext, found: Mapping[str, str]) -> None:
-    """The client's certificate, for brokers that want one."""
+    """Load the client's certificate, for brokers that require one."""
     location, password = found.get("ssl_keystore_location"), found.get("ssl_key_password", "")
     key, chain = found.get("ssl_keystore_key"), found.get("ssl_keystore_certificate_chain")
     if (key is None) != (chain is None):

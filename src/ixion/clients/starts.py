@@ -1,12 +1,12 @@
-"""Where to begin reading, in words: an end, an offset, so many before the end, or a time.
+"""Where to begin reading, as text: an end, an offset, a number of records before the end, or a time.
 
-earliest, beginning, start  the first record there is
-latest, end                 only what comes from now on
+earliest, beginning, start  the first record
+latest, end                 only new records
 stored                      where the group has committed (with a group only)
-120                         offset 120 of every partition (the nearest there is, if that one is gone or not there yet)
--10                         ten before the end of every partition
-@2026-05-01T12:00           the first record of that time or later; local time unless it ends in Z or +02:00; without
-                            the @, too
+120                         offset 120 of every partition (or the nearest offset that exists)
+-10                         ten records before the end of every partition
+@2026-05-01T12:00           the first record of that time or later; local time unless it ends in Z or +02:00; the @ may
+                            be left out
 @1767225600000              the same, in milliseconds since 1970
 """
 
@@ -34,7 +34,7 @@ class Start(NamedTuple):
 
 
 def parse_start(text: str) -> Start:
-    """ValueError, saying what is possible, if it is none of these."""
+    """ValueError, naming the possible forms, if it is none of them."""
     word = text.strip().lower()
     if word in ("earliest", "beginning", "start"):
         return Start(EARLIEST)
@@ -53,7 +53,7 @@ def is_number(text: str) -> bool:
 
 
 def parse_time_ms(text: str) -> int:
-    from datetime import datetime  # 2 ms that most starts do without
+    from datetime import datetime  # takes 2 ms, and most starts need no time
 
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
@@ -63,7 +63,7 @@ def parse_time_ms(text: str) -> int:
 
 
 def between(start: Start, first: int, end: int, at_time: int) -> int:
-    """The offset that it means in a partition with these ends; `at_time` is that of its time, -1 for none."""
+    """The offset that a start means in a partition with these ends; `at_time` is the offset of its time, or -1."""
     if start.offset is not None:
         return min(max(start.offset, first), end)
     if start.before_end is not None:

@@ -1,12 +1,12 @@
-"""A line over TLS: shakes hands once the socket is connected, then carries the machine's bytes.
+"""A line over TLS: does the handshake once the socket is connected, then carries the machine's bytes.
 
-The machine is CONNECTING until hands are shaken, so `socket.connection.setup.timeout.ms` bounds that as well. A broker
-whose certificate does not hold, that refuses ours, or that speaks no TLS is an AuthenticationError: trying again would
-not help. With TLS 1.3 a broker refuses our certificate only after the handshake; its alert comes in place of the first
+The machine is CONNECTING until the handshake is done, so `socket.connection.setup.timeout.ms` bounds that as well. A
+broker with an invalid certificate, that refuses ours, or that speaks no TLS is an AuthenticationError: a retry would
+not help. With TLS 1.3 a broker refuses our certificate only after the handshake; its alert comes instead of the first
 answer, so alerts count until the machine is READY.
 
-Two rules of OpenSSL: a write that has to wait is repeated with the same bytes, and bytes that OpenSSL has decrypted
-already do not stir the socket, so they are read until none is left.
+Two rules of OpenSSL: a write that has to wait is repeated with the same bytes; and bytes that OpenSSL has already
+decrypted do not make the socket readable, so they are read until none is left.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TlsLine(Line):
         self._tls = tls
         self._secured: ssl.SSLSocket | None = None
         self._is_shaking = False
-        self._waits_for = 0  # what the handshake, or a write, must wait for
+        self._waits_for = 0  # the poll events that the handshake or a write waits for
 
     @property
     def events(self) -> int:
@@ -111,7 +111,7 @@ class TlsLine(Line):
         elif is_over:
             is_early = self.machine.phase == NEGOTIATING
             self.machine.lost(
-                "right after the TLS handshake; it may want another certificate of us" if is_early else ""
+                "right after the TLS handshake; it may require another certificate from us" if is_early else ""
             )
 
     def _shake(self, now_s: float) -> None:
@@ -133,7 +133,7 @@ class TlsLine(Line):
             super().opened(now_s)
 
     def _alert(self) -> ssl.SSLError | None:
-        """The last word of a broker that takes no more of ours."""
+        """The TLS alert of a broker that has closed the connection."""
         secured = self._secured
         if secured is None or self.machine.phase == READY:
             return None
@@ -146,22 +146,22 @@ class TlsLine(Line):
         return None
 
     def _failed(self, error: OSError) -> None:
-        """A broken connection, or a fault of TLS: those say that one side does not believe the other."""
+        """Close after a broken connection, or with an AuthenticationError after a fault of TLS."""
         is_tls = isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLSyscallError)
         if is_tls and self.machine.phase != READY:
             self.machine.close(AuthenticationError(f"{self.machine.address}: {explain(error)}"))
         else:
-            where = " in the TLS handshake; is TLS spoken there?" if self._is_shaking else ""
+            where = " in the TLS handshake; does that port speak TLS?" if self._is_shaking else ""
             self.machine.lost(explain(error) if is_tls else reason(error) + where)
 
 
 def explain(error: OSError) -> str:
-    """In our words where the reason is a frequent one."""
+    """A plain message for frequent reasons."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the broker's certificate does not hold: {error.verify_message}"
+        return f"the broker's certificate is not valid: {error.verify_message}"
     found = getattr(error, "reason", None) or str(error)
     if found in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
-        return "no TLS is spoken there; is this the port of a listener without TLS?"
+        return "that port does not speak TLS; is it a listener without TLS?"
     if "ALERT" in found and any(word in found for word in ("CERTIFICATE", "UNKNOWN_CA", "HANDSHAKE_FAILURE")):
-        return f"the broker refuses our certificate, or wants one ({found})"
+        return f"the broker refuses our certificate, or requires one ({found})"
     return f"TLS failed ({found})"

@@ -115,7 +115,7 @@ def test_use_after_close_and_wrong_settings_are_named() -> None:
         Admin("127.0.0.1:9092", request_timeout=3)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="default_api_timeout_ms is -1"):
         Admin("127.0.0.1:9092", default_api_timeout_ms=-1)
-    with pytest.raises(ValueError, match="is no address"):
+    with pytest.raises(ValueError, match="is not an address"):
         Admin("host:port")
     with pytest.raises(RuntimeError, match="no event loop is running"):
         aio.Admin("127.0.0.1:9092")

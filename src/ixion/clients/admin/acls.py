@@ -1,4 +1,4 @@
-"""Access rules: which there are, new ones, and the end of some. Rules and filters are those of `ixion.acl.binding`."""
+"""Access rules: describe, create and delete them. Rules and filters are those of `ixion.acl.binding`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERYTHING: Final = Filter()
 
 
 def describe_acls(call: Call, wanted: Filter = EVERYTHING) -> Plan[list[Binding]]:
-    """The rules that match. The controller is asked: it knows of a rule that was just made."""
+    """The rules that match. Asks the controller, which also knows a rule that was just created."""
     request = DescribeAclsRequest(
         resource_type_filter=wanted.kind,
         resource_name_filter=wanted.name,
@@ -49,7 +49,7 @@ def describe_acls(call: Call, wanted: Filter = EVERYTHING) -> Plan[list[Binding]
 
 
 def create_acls(call: Call, rules: Iterable[Binding]) -> Plan[Results[Binding, None]]:
-    """Make rules; one that is there already stays."""
+    """Create rules; one that exists already stays."""
     from ixion.protocol.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 
     asked: list[Binding] = []
@@ -83,7 +83,7 @@ def create_acls(call: Call, rules: Iterable[Binding]) -> Plan[Results[Binding, N
 
 
 def delete_acls(call: Call, filters: Iterable[Filter]) -> Plan[Results[Filter, list[Binding]]]:
-    """Delete the rules that match; which those were."""
+    """Delete the rules that match. Returns them."""
     from ixion.protocol.messages.k31_delete_acls import DeleteAclsRequest, DeleteAclsResponse
 
     asked: list[Filter] = []

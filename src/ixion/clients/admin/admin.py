@@ -7,8 +7,8 @@
         admin.create_topics([NewTopic("orders", partitions=6)]).check()
         admin.within(5).list_topics()                       # a deadline of its own
 
-Each method is a plan, under the plan's name and with its parameters, except the first; what it does is said there.
-Calls about many things return `Results`: a value or a fault for each.
+Each method runs the plan of its name, with the plan's parameters except the first; the plan documents it. Calls about
+many things return `Results`: a value or a fault for each.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Admin(Calls):
         self.close()
 
     def close(self) -> None:
-        """Hang up. Doing it twice is harmless."""
+        """Close all connections. Calling it twice is harmless."""
         self._admin.close()
 
     def within(self, seconds: float) -> Calls:

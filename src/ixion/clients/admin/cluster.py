@@ -25,7 +25,7 @@ class ClusterDescription(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Ranges of levels by name: those that the broker has, and those that hold in the cluster."""
+    """Ranges of levels by name: those that the broker supports, and those that are finalized in the cluster."""
 
     supported: dict[str, tuple[int, int]]
     finalized: dict[str, tuple[int, int]]
@@ -92,7 +92,7 @@ def describe_features(call: Call) -> Plan[Features]:
 def update_features(
     call: Call, levels: Mapping[str, int], *, kind: int = UPGRADE, validate_only: bool = False
 ) -> Plan[Results[str, None]]:
-    """Finalize features at these levels; 0 takes one away."""
+    """Finalize features at these levels; 0 removes one."""
     from ixion.protocol.messages.k57_update_features import (
         FeatureUpdateKey,
         UpdateFeaturesRequest,
@@ -128,7 +128,7 @@ def update_features(
 
 
 def describe_metadata_quorum(call: Call) -> Plan[Quorum]:
-    """Of controllers in KRaft mode; a broker without them refuses."""
+    """The quorum of KRaft controllers; a broker without them refuses."""
     from ixion.protocol.messages.k55_describe_quorum import (
         DescribeQuorumRequest,
         DescribeQuorumResponse,

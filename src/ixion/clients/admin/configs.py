@@ -1,4 +1,4 @@
-"""Settings of topics, brokers, groups and loggers: what they are, where each comes from, and changes of single ones."""
+"""Settings of topics, brokers, groups and loggers: values, their sources, and changes of single settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOURCES: Final = {
 
 
 class Resource(NamedTuple):
-    """Whose settings. The broker with an empty name stands for the defaults of all brokers."""
+    """The owner of settings. A broker with an empty name stands for the defaults of all brokers."""
 
     kind: ResourceType
     name: str
@@ -42,7 +42,7 @@ class Resource(NamedTuple):
 
 
 class Synonym(NamedTuple):
-    """Where a value would come from if the ones before were not set."""
+    """A value that would apply if the ones before it were not set."""
 
     name: str
     value: str | None
@@ -65,14 +65,14 @@ class ConfigEntry(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Of one setting: SET it, DELETE it so that the default holds again, APPEND to or SUBTRACT from a list."""
+    """A change of one setting: SET it, DELETE it to restore the default, APPEND to or SUBTRACT from a list."""
 
     operation: int
     value: str | None = None
 
 
 def is_of_one(resource: Resource) -> bool:
-    """The settings of one broker, and its loggers, are asked of that broker, all others of any."""
+    """Whether only one broker can answer: for the settings of one broker and for its loggers."""
     return resource.kind == ResourceType.BROKER_LOGGER or (resource.kind == ResourceType.BROKER and resource.name != "")
 
 
@@ -81,7 +81,7 @@ def broker_of(resource: Resource) -> int:
 
 
 def refuse_strangers(call: Call, resources: Iterable[Resource]) -> Plan[dict[Resource, KafkaError]]:
-    """Topics and brokers that there are not, before any request about settings is sent."""
+    """Faults for topics and brokers that do not exist, found before any request about settings is sent."""
     wanted = list(resources)
     refused: dict[Resource, KafkaError] = {}
     names = [each.name for each in wanted if each.kind == ResourceType.TOPIC]
@@ -147,7 +147,7 @@ def describe_configs(
 def alter_configs(
     call: Call, changes: Mapping[Resource, Mapping[str, str | Change | None]], *, validate_only: bool = False
 ) -> Plan[Results[Resource, None]]:
-    """Change single settings; others stay as they are (incrementalAlterConfigs). None takes a setting away."""
+    """Change single settings; others stay as they are (incrementalAlterConfigs). None removes a setting."""
     from ixion.protocol.messages.k44_incremental_alter_configs import (
         AlterableConfig,
         AlterConfigsResource,
@@ -188,7 +188,7 @@ def alter_configs(
 
 
 def list_config_resources(call: Call, kinds: Iterable[ResourceType] = ()) -> Plan[list[Resource]]:
-    """The resources of these kinds, of all if none is named, that have settings."""
+    """The resources with settings, of these kinds, or of all if none is named."""
     from ixion.protocol.messages.k74_list_config_resources import (
         ListConfigResourcesRequest,
         ListConfigResourcesResponse,

@@ -1,4 +1,4 @@
-"""How far groups have read, as their coordinators keep it, and how to say otherwise."""
+"""Committed offsets of groups: read, set and deleted at their coordinators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HAS_MEMBERS: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH)
 
 
 class CommittedOffset(NamedTuple):
-    """Where a group reads on, and what it noted with that."""
+    """The offset from which a group continues, and the metadata of its commit."""
 
     offset: int
     metadata: str | None = ""
@@ -29,9 +29,9 @@ class CommittedOffset(NamedTuple):
 def list_group_offsets(
     call: Call, groups: Iterable[str] | Mapping[str, Iterable[TopicPartition] | None], *, stable: bool = False
 ) -> Plan[Results[str, dict[TopicPartition, CommittedOffset]]]:
-    """What each group has committed, of all partitions or of some; nothing for a group that does not exist.
+    """What each group has committed, for all partitions or for some; nothing for a group that does not exist.
 
-    With `stable`, offsets of an open transaction are waited for.
+    With `stable`, waits for offsets of open transactions.
     """
     from ixion.protocol.messages.k09_offset_fetch import (
         OffsetFetchRequest,
@@ -78,7 +78,7 @@ def list_group_offsets(
 def alter_group_offsets(
     call: Call, group: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
 ) -> Plan[Results[TopicPartition, None]]:
-    """Set the offsets of a group that has no members; makes the group if there is none."""
+    """Set the offsets of a group without members; creates the group if it does not exist."""
     from ixion.protocol.messages.k08_offset_commit import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,
@@ -130,7 +130,7 @@ def alter_group_offsets(
 def delete_group_offsets(
     call: Call, group: str, partitions: Iterable[TopicPartition]
 ) -> Plan[Results[TopicPartition, None]]:
-    """Forget what a group has committed; GROUP_SUBSCRIBED_TO_TOPIC for topics that it reads."""
+    """Delete committed offsets of a group; GROUP_SUBSCRIBED_TO_TOPIC for topics that it reads."""
     from ixion.protocol.messages.k47_offset_delete import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,

@@ -46,7 +46,7 @@ class GroupDescription(NamedTuple):
 
 
 def list_groups(call: Call, *, states: Iterable[str] = (), kinds: Iterable[str] = ()) -> Plan[list[GroupListing]]:
-    """All groups of all brokers, by name; or those in these states, of these kinds."""
+    """All groups of all brokers, by name; or only those in these states or of these kinds."""
     in_states, of_kinds = tuple(states), tuple(kinds)
     request = ListGroupsRequest(states_filter=in_states, types_filter=of_kinds)
     plain = ListGroupsRequest()
@@ -104,7 +104,7 @@ def describe_consumer_groups(call: Call, names: Iterable[str]) -> Plan[Results[s
 
 
 def describe_classic_groups(call: Call, names: Iterable[str]) -> Plan[Results[str, GroupDescription]]:
-    """Groups whose members assign."""
+    """Groups of the classic protocol, whose leader assigns."""
 
     def make(some: list[str], _: int) -> Struct:
         return DescribeGroupsRequest(groups=tuple(some))
@@ -154,7 +154,7 @@ def of_served(found: DescribedConsumerGroup) -> GroupDescription:
 
 
 def delete_groups(call: Call, names: Iterable[str]) -> Plan[Results[str, None]]:
-    """Forget groups without members, and their offsets."""
+    """Delete groups without members, and their offsets."""
     from ixion.protocol.messages.k42_delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
     def make(some: list[str], _: int) -> Struct:

@@ -1,12 +1,12 @@
-"""Runs plans: finds the connection of each request, sends it, and goes on with the plan when all are answered.
+"""Runs plans: finds a connection for each request, sends it, and resumes the plan when all are answered.
 
     machine = AdminMachine(bootstrap, settings, random)
     running = machine.start(plan, timeout_s, now_s)
     machine.tick(now_s)                   # then write what the connections have unsent, as for every client
-    running.is_done, running.take()       # the result, or its fault is raised
+    running.is_done, running.take()       # the result; raises its fault
 
-Outcomes that are no answers: the connection broke or the broker could not be reached (the plan asks again), the broker
-does not speak the API (that is final). A refused login ends every call at once, and so does a cluster of which no
+Outcomes other than answers: the connection broke or the broker could not be reached (the plan asks again), or the
+broker does not speak the API (that is final). A refused login ends every call at once. So does a cluster of which no
 bootstrap address has ever answered: the address is most likely wrong.
 """
 
@@ -35,7 +35,7 @@ class Sending(Pending):
         self.ask = ask
         self.outcome: Outcome | None = None
         self.is_sent = False
-        self.failures: int | None = None  # of its broker's connections when we first looked
+        self.failures: int | None = None  # failed connections of its broker when it was first tried
 
     def complete(self, outcome: WireOutcome, now_s: float) -> None:  # noqa: ARG002
         assert outcome is not None
@@ -43,14 +43,14 @@ class Sending(Pending):
 
 
 class Running:
-    """A call under way."""
+    """A running call."""
 
     def __init__(self, plan: Plan[Any], call: Call) -> None:
         self.call = call
         self.is_done = False
         self.sendings: list[Sending] = []
         self.resume_s = -NEVER
-        self.work: Work | None = None  # to be done before it goes on
+        self.work: Work | None = None  # to be done before the plan continues
         self._plan = plan
         self._result: Any = None
         self._fault: Exception | None = None
@@ -62,12 +62,12 @@ class Running:
         return self._result
 
     def fail(self, fault: KafkaError) -> None:
-        """Raise it where the plan waits, which may make a result of it."""
+        """Raise the fault where the plan waits; the plan may still return a result."""
         if self.is_done:
             return
         if self._begun:
             self._go_on(lambda: self._plan.throw(fault))
-            if not self.is_done:  # it goes on in spite of it
+            if not self.is_done:  # the plan handled the fault and continues
                 self._plan.close()
                 self._end(None, fault)
         else:
@@ -75,7 +75,7 @@ class Running:
             self._end(None, fault)
 
     def step(self, now_s: float) -> bool:
-        """Go on if nothing is waited for; whether it did."""
+        """Resume the plan if it waits for nothing. True if it was resumed."""
         if self.is_done or now_s < self.resume_s or self.work is not None:
             return False
         if any(each.outcome is None for each in self.sendings):
@@ -89,7 +89,7 @@ class Running:
         return True
 
     def do_work(self) -> None:
-        """What it raises is raised again where the plan needs its result. From any thread."""
+        """Do the work, on any thread. An error is raised again where the plan needs the result."""
         work = self.work
         if work is not None:
             with suppress(Exception):
@@ -103,7 +103,7 @@ class Running:
         except StopIteration as ended:
             self._end(ended.value, None)
         except Exception as fault:
-            self._end(None, fault)  # raised where the call is waited for, and nowhere else
+            self._end(None, fault)  # raised only where the caller waits for the call
         else:
             if isinstance(wanted, list):
                 self.sendings = [Sending(ask) for ask in wanted]
@@ -128,8 +128,7 @@ class AdminMachine:
         *,
         defers: bool = False,
     ) -> None:
-        """`defers`: the shell takes the work of plans to a thread (`Running.do_work`), and clears it when it is
-        done."""
+        """`defers`: the shell does the work of plans on a thread (`Running.do_work`), and clears it afterwards."""
         self.client = Client(bootstrap, settings, random)
         self._clock = clock
         self._defers = defers
@@ -143,8 +142,8 @@ class AdminMachine:
         return running
 
     def cancel(self, running: Running) -> None:
-        """The caller does not wait any more; answers that still come are dropped."""
-        running.fail(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the call was given up"))
+        """Cancel a call whose caller no longer waits; late answers are dropped."""
+        running.fail(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the call was cancelled"))
         self._drop_done()
 
     def tick(self, now_s: float) -> None:
@@ -175,7 +174,7 @@ class AdminMachine:
     @property
     def wake_s(self) -> float:
         if not self._running:
-            return NEVER  # nobody waits for a connection
+            return NEVER  # no request waits for a connection
         wake_s = self.client.wake_s
         for running in self._running:
             wake_s = min(wake_s, running.call.deadline_s)
@@ -189,11 +188,11 @@ class AdminMachine:
     unacknowledged: Final = 0  # it sends no records
 
     def let_go(self) -> bool:
-        """The client was dropped: there is nothing to send."""
+        """Called when the client was garbage-collected: there is nothing to send."""
         return True
 
     def recover(self, now_s: float) -> None:
-        self.client.drop_connections(DisconnectedError("left in the middle of an interrupt"), now_s)
+        self.client.drop_connections(DisconnectedError("interrupted by an exception"), now_s)
 
     def close(self, now_s: float) -> None:
         fault = KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the administrator was closed")

@@ -1,4 +1,4 @@
-"""Offsets of partitions at their ends and at a time, and the deletion of the records before one."""
+"""Offsets of partitions at their ends or at a time, and deletion of records before an offset."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALL: Final = -1  # in place of an offset: up to the high watermark
 
 
 class ListedOffset(NamedTuple):
-    """-1 where no record is that young. The time is -1 at the ends."""
+    """The offset is -1 if no record is that young. The time is -1 for the ends."""
 
     offset: int
     timestamp_ms: int
@@ -35,7 +35,7 @@ class ListedOffset(NamedTuple):
 def list_offsets(
     call: Call, times: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> Plan[Results[TopicPartition, ListedOffset]]:
-    """The first offset whose record is of that time (ms since 1970) or later, or one of the ends."""
+    """The first offset with that time (ms since 1970) or later, or one of the ends."""
     from ixion.protocol.messages.k02_list_offsets import ListOffsetsResponse
 
     def make(some: list[TopicPartition], _: int) -> Struct:
@@ -59,8 +59,7 @@ def list_offsets(
 def list_replica_ends(
     call: Call, replicas: Iterable[tuple[TopicPartition, int]]
 ) -> Plan[dict[int, dict[TopicPartition, int]]]:
-    """By broker, the end of each partition's replica there (the next offset that it will write). Replicas that do not
-    answer are left out."""
+    """By broker, the end offset of each partition's replica. Replicas that do not answer are left out."""
     from ixion.protocol.messages.k02_list_offsets import ListOffsetsResponse
 
     wanted: dict[int, list[TopicPartition]] = {}
@@ -104,7 +103,7 @@ def request_of(
 
 
 def delete_records(call: Call, before: Mapping[TopicPartition, int]) -> Plan[Results[TopicPartition, int]]:
-    """Delete what lies before the offsets (ALL: all there is); the first offset that each partition still has."""
+    """Delete the records before the offsets (ALL: all records). Returns the new log start of each partition."""
     from ixion.protocol.messages.k21_delete_records import (
         DeleteRecordsPartition,
         DeleteRecordsRequest,

@@ -4,9 +4,9 @@
         (answer,) = yield [Ask(ANY, ApiKey.DESCRIBE_CLUSTER, lambda version: DescribeClusterRequest(...))]
         ...
 
-It yields requests, which are under way at the same time, and gets their outcomes in the same order: answers, or the
-fault for which there is none. A number in place of requests is a pause in seconds, a `Work` something that takes the
-processor for long. When the time of a call is up, a TimedOutError is raised where the plan waits.
+It yields requests, which are sent at the same time, and gets their outcomes in the same order: answers, or the fault
+instead. It may also yield a number, which is a pause in seconds, or a `Work`, which is long computing. When the time of
+a call is up, a TimedOutError is raised where the plan waits.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Ask(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Milliseconds of computing, which an event loop leaves to a thread. Its result is kept by what it computes, and
-    what it raises is raised again when the plan asks for that result."""
+    """Milliseconds of computing, which an event loop leaves to a thread. The computing object keeps its result, and
+    raises its error again when the plan asks for the result."""
 
     act: Callable[[], object]
 
@@ -51,7 +51,7 @@ Plan = Generator[Step, list[Outcome], T]
 
 
 class Call:
-    """What a plan may look at: the cluster as it is known, and the time that is left."""
+    """What a plan may look at: the known cluster, and the remaining time."""
 
     def __init__(self, client: Client, deadline_s: float, timeout_s: float, now: Callable[[], float]) -> None:
         self.client = client
@@ -71,7 +71,7 @@ class Call:
 
     @property
     def left_ms(self) -> int:
-        """For the timeout of a request, which ends before we hang up."""
+        """The timeout for a request, which ends before we close the connection."""
         left_s = min(self.deadline_s - self._now(), self.client.settings.request_timeout_s)
         return max(int(left_s * 1000), 1)
 

@@ -69,7 +69,7 @@ def describe_client_quotas(
 def alter_client_quotas(
     call: Call, changes: Mapping[Entity, Mapping[str, float | None]], *, validate_only: bool = False
 ) -> Plan[Results[Entity, None]]:
-    """Set quotas; None takes one away. `entity({...})` makes the keys."""
+    """Set quotas; None removes one. `entity({...})` makes the keys."""
     from ixion.protocol.messages.k49_alter_client_quotas import (
         AlterClientQuotasRequest,
         AlterClientQuotasResponse,

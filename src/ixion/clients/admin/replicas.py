@@ -1,4 +1,4 @@
-"""Replicas: where they lie, which are being moved, to which directory or broker they should go, and which one leads."""
+"""Replicas: their directories, their moves between directories and brokers, and elections of leaders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNCLEAN: Final = 1  # any replica that is alive, if none in sync is
 
 
 class Replica(NamedTuple):
-    """A partition in a directory. A future replica is being moved there."""
+    """A replica in a directory. A future replica is on its way there."""
 
     partition: TopicPartition
     size: int
@@ -48,7 +48,7 @@ class BrokerReplica(NamedTuple):
 
 
 class ReplicaDirectory(NamedTuple):
-    """Where a replica lies, and where it is being moved to."""
+    """The directory of a replica, and the one that it is being moved to."""
 
     path: str | None
     lag: int
@@ -63,7 +63,7 @@ class Reassignment(NamedTuple):
 
 
 def describe_log_dirs(call: Call, brokers: Iterable[int] | None = None) -> Plan[list[LogDirDescription]]:
-    """The log directories of these brokers, of all if None, and what lies in them."""
+    """The log directories of these brokers, of all if None, and the replicas in them."""
     from ixion.protocol.messages.k35_describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
     request = DescribeLogDirsRequest(topics=None)
@@ -187,7 +187,7 @@ def fixed(broker: int, _: TopicPartition) -> int:
 def alter_partition_reassignments(
     call: Call, replicas: Mapping[TopicPartition, Sequence[int] | None]
 ) -> Plan[Results[TopicPartition, None]]:
-    """Move partitions to these brokers, the preferred leader first; None cancels a move that is under way."""
+    """Move partitions to these brokers, the preferred leader first; None cancels a running move."""
     from ixion.protocol.messages.k45_alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,
         AlterPartitionReassignmentsResponse,
@@ -233,7 +233,7 @@ def alter_partition_reassignments(
 def list_partition_reassignments(
     call: Call, partitions: Iterable[TopicPartition] | None = None
 ) -> Plan[dict[TopicPartition, Reassignment]]:
-    """The moves that are under way, of these partitions or of all."""
+    """The running moves, of these partitions or of all."""
     from ixion.protocol.messages.k46_list_partition_reassignments import (
         ListPartitionReassignmentsRequest,
         ListPartitionReassignmentsResponse,
@@ -268,7 +268,7 @@ def list_partition_reassignments(
 def elect_leaders(
     call: Call, partitions: Iterable[TopicPartition] | None = None, *, kind: int = PREFERRED
 ) -> Plan[Results[TopicPartition, None]]:
-    """Elect the leaders of these partitions, of all if None. ELECTION_NOT_NEEDED where the wanted one leads already."""
+    """Elect leaders for these partitions, for all if None. ELECTION_NOT_NEEDED if the wanted replica leads already."""
     from ixion.protocol.messages.k43_elect_leaders import (
         ElectLeadersRequest,
         ElectLeadersResponse,

@@ -1,8 +1,8 @@
-"""Sends requests about many things to the brokers that can answer them, and repeats for those that had moved.
+"""Sends requests about many things to the brokers that can answer them, and repeats them for what has moved.
 
-A `Route` sorts keys (topics, partitions, groups …) by the broker to ask; `spread` asks all of these brokers at the same
-time. What a retry can mend is asked again, after a pause and a fresh look at the cluster, until the time is up; then
-the keys that are left fail with a TimedOutError, and the others keep their results.
+A `Route` groups keys (topics, partitions, groups …) by the broker to ask; `spread` asks all of these brokers at the
+same time. After a retriable fault the request is repeated, with fresh metadata and after a pause, until the time is up.
+Then the remaining keys fail with a TimedOutError, and the others keep their results.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ TRANSACTION: Final = 1
 NO_CREATION_FROM: Final = 4  # the first version of Metadata that can leave a missing topic uncreated
 LAST_OF_ONE: Final = 3  # later versions of FindCoordinator ask for several keys at once
 
-# Sorts keys by node id; a key that cannot be sent anywhere gets a fault. Again: what is known may be stale.
+# Groups keys by node id; a key without a broker gets a fault. `True`: this is a retry, so metadata may be stale.
 Routed = Plan[tuple[dict[int, list[K]], dict[K, KafkaError]]]
 Route = Callable[[Call, Sequence[K], bool], Routed[K]]
 
 
 class Spread(NamedTuple):
-    """How `spread` asks: one API, in these versions, again for what a retry can mend except `final` codes.
+    """How `spread` asks: one API, in these versions, repeated for retriable codes except `final` ones.
 
-    `already` is the code that says that it is done: after a lost answer it means that we did it.
+    `already` is the code of a change that is done already: after a lost answer it means that we did it.
     """
 
     api: ApiKey
@@ -80,7 +80,7 @@ def spread(
                 try:
                     found = read(outcome)
                 except (LookupError, ValueError) as error:  # a number that means nothing
-                    found = dict.fromkeys(led, GarbledError(f"the broker answers what cannot be: {error}"))
+                    found = dict.fromkeys(led, GarbledError(f"the broker's answer is invalid: {error}"))
                 for key in led:
                     value = found.get(key, GarbledError(f"the broker left out {key}"))
                     is_ours = key in lost and isinstance(value, KafkaError) and value.code == how.already
@@ -110,7 +110,7 @@ def _settle(call: Call, how: Spread, results: Results[K, V], again: list[K], key
 
 
 def may_pass(fault: KafkaError) -> bool:
-    """Whether asking again can help."""
+    """Whether a retry can help."""
     return fault.code.retriable or isinstance(fault, UnreachableError)
 
 
@@ -133,7 +133,7 @@ def one(
     newest: int = ANY_VERSION,
     check: Callable[[S], KafkaError | None] | None = None,
 ) -> Plan[S]:
-    """One request, until it is answered; `check` finds the fault of the answer as a whole."""
+    """Send one request, and repeat it until it is answered; `check` finds the fault of the whole answer."""
     while True:
         if target == CONTROLLER and call.cluster.controller not in call.cluster.nodes:
             yield from metadata(call, ())
@@ -153,7 +153,7 @@ def one(
 
 
 def metadata(call: Call, topics: Sequence[str] | None, *, create: bool = False) -> Plan[ClusterMetadata]:
-    """Fresh from a broker; all topics if None."""
+    """Fresh metadata from a broker; of all topics if None."""
     wanted = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
     oldest = 1 if create else NO_CREATION_FROM
@@ -178,7 +178,7 @@ def to_controller(call: Call, keys: Sequence[K], is_again: bool) -> Routed[K]:
 
 
 def to_broker(broker_of: Callable[[K], int]) -> Route[K]:
-    """Each key belongs to one broker."""
+    """Routes each key to its broker."""
 
     def route(call: Call, keys: Sequence[K], is_again: bool) -> Routed[K]:
         if is_again or not call.cluster.nodes:
@@ -200,7 +200,7 @@ def to_broker(broker_of: Callable[[K], int]) -> Route[K]:
 
 
 def to_leaders(call: Call, keys: Sequence[TopicPartition], is_again: bool) -> Routed[TopicPartition]:
-    """The leader of each partition. A topic that has grown since we last looked is looked at again."""
+    """Routes each partition to its leader. A topic that may have grown is looked up again."""
     known = call.cluster.topics
     faults: dict[str, KafkaError] = {}
     missing = sorted(
@@ -229,7 +229,7 @@ def to_leaders(call: Call, keys: Sequence[TopicPartition], is_again: bool) -> Ro
 
 
 def look_up(call: Call, names: Sequence[str]) -> Plan[dict[str, KafkaError]]:
-    """Look at topics afresh; the faults of those that cannot be described, unknown ones with the nearest name."""
+    """Fetch fresh metadata of topics. Returns the faults; an unknown topic is reported with the closest name."""
     found = yield from metadata(call, names)
     unknown = [name for name in names if unknown_in(found, name)]
     others: list[str] = []
@@ -263,7 +263,7 @@ def leader_in(topic: Topic, place: TopicPartition) -> int:
 
 
 def to_coordinators(kind: int) -> Route[str]:
-    """The coordinator of each group, or of each transactional id."""
+    """Routes each group, or transactional id, to its coordinator."""
 
     def route(call: Call, keys: Sequence[str], is_again: bool) -> Routed[str]:
         if is_again or not call.cluster.nodes:
@@ -285,7 +285,7 @@ def to_coordinators(kind: int) -> Route[str]:
 
 
 def find_coordinators(kind: int, keys: Sequence[str]) -> Plan[dict[str, tuple[int, int, str | None]]]:
-    """Error code, node id and message of each, asked together; one by one of a broker that knows no better."""
+    """Error code, node id and message of each: in one request, or one by one if the broker is too old."""
     from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
     api = ApiKey.FIND_COORDINATOR
@@ -319,7 +319,7 @@ def every_node(
     kind: type[S],
     check: Callable[[S], KafkaError | None] | None = None,
 ) -> Plan[dict[int, S]]:
-    """The answers of all brokers. One that is gone by the metadata is left out, any other must answer."""
+    """The answers of all brokers. A broker that has left the metadata is skipped; any other must answer."""
     found: dict[int, S] = {}
     left = yield from nodes(call)
     while left:

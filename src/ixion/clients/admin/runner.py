@@ -3,8 +3,9 @@
     with AdminRunner("127.0.0.1:9092") as admin:
         admin.run(list_topics, internal=True)
 
-`ixion.clients.Admin` has a method for each plan. The command line uses this one, because it imports one plan and not
-forty. There is no thread: sockets are polled while a call waits. Threads may share it; a forked child needs its own.
+`ixion.clients.Admin` has a method for each plan. The command line uses this class, because it then imports one plan
+instead of forty. There is no thread: sockets are polled while a call waits. Threads may share it; a forked child needs
+its own.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class AdminRunner:
         self._engine.stop()
 
     def run(self, plan: Callable[Concatenate[Call, P], Plan[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of a plan. KafkaError if it has none, TimedOutError after `default_api_timeout_ms`."""
+        """The result of a plan. KafkaError if it fails, TimedOutError after `default_api_timeout_ms`."""
         return self.run_within(self.timeout_s, plan, *args, **kwargs)
 
     def run_within(

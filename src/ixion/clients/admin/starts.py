@@ -1,4 +1,4 @@
-"""Places in topics, in words (`ixion.clients.starts`), as offsets of today."""
+"""Resolves starts given in words (`ixion.clients.starts`) to offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Offsets = dict[TopicPartition, int]
 
 
 def find_topic(call: Call, name: str, *, create: bool = False) -> Plan[Topic]:
-    """One topic; with `create`, a broker may make it by its own defaults if it is missing."""
+    """One topic; with `create`, the broker may create a missing topic with its defaults."""
     if not create:
         return (yield from describe_topics(call, [name]))[name]
     while True:
@@ -59,7 +59,7 @@ def offsets_at(call: Call, places: list[TopicPartition], time_ms: int, read_comm
 def resolve_start(
     call: Call, partitions: Iterable[TopicPartition], start: Start, *, read_committed: bool = False
 ) -> Plan[Offsets]:
-    """The offsets that it means today."""
+    """The offsets that a start means now."""
     places = list(partitions)
     first, end = yield from ends(call, places, read_committed=read_committed)
     at_time: Offsets = {}

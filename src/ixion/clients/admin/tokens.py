@@ -1,4 +1,4 @@
-"""Delegation tokens: made, renewed, expired, described. A principal is written as `User:alice`."""
+"""Delegation tokens: created, renewed, expired, described. A principal is written as `User:alice`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class DelegationToken(NamedTuple):
 def split(principal: str) -> tuple[str, str]:
     kind, colon, name = principal.partition(":")
     if not colon or not kind or not name:
-        raise ValueError(f"{principal!r} is no principal: write User:NAME")
+        raise ValueError(f"{principal!r} is not a principal: write User:NAME")
     return kind, name
 
 
 def create_delegation_token(
     call: Call, *, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
 ) -> Plan[DelegationToken]:
-    """For the user that is logged in, or for another owner (KIP-373)."""
+    """Create a token for the authenticated user, or for another owner (KIP-373)."""
     from ixion.protocol.messages.k38_create_delegation_token import (
         CreatableRenewers,
         CreateDelegationTokenRequest,
@@ -69,7 +69,7 @@ def create_delegation_token(
 
 
 def renew_delegation_token(call: Call, hmac: bytes, *, period_ms: int = -1) -> Plan[int]:
-    """When it expires now, in ms since 1970."""
+    """Renew a token. Returns its new expiry, in ms since 1970."""
     from ixion.protocol.messages.k39_renew_delegation_token import (
         RenewDelegationTokenRequest,
         RenewDelegationTokenResponse,
@@ -87,7 +87,7 @@ def renew_delegation_token(call: Call, hmac: bytes, *, period_ms: int = -1) -> P
 
 
 def expire_delegation_token(call: Call, hmac: bytes, *, period_ms: int = -1) -> Plan[int]:
-    """Let it expire after so long, at once by default; when that is, in ms since 1970."""
+    """Let a token expire after `period_ms`, by default at once. Returns the expiry, in ms since 1970."""
     from ixion.protocol.messages.k40_expire_delegation_token import (
         ExpireDelegationTokenRequest,
         ExpireDelegationTokenResponse,
@@ -105,7 +105,7 @@ def expire_delegation_token(call: Call, hmac: bytes, *, period_ms: int = -1) -> 
 
 
 def describe_delegation_tokens(call: Call, owners: Iterable[str] | None = None) -> Plan[list[DelegationToken]]:
-    """Those of these owners, or all that the user may see."""
+    """The tokens of these owners, or all that the user may see."""
     from ixion.protocol.messages.k41_describe_delegation_token import (
         DescribeDelegationTokenOwner,
         DescribeDelegationTokenRequest,

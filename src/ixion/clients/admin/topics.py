@@ -1,7 +1,7 @@
 """Topics: listed, described, created, enlarged, deleted.
 
-A change that the controller has acknowledged reaches the other brokers a moment later. Kafka's own AdminClient leaves
-that to its caller; here a call ends when the broker that we ask sees the change, so that the next call can build on it.
+A change that the controller has acknowledged reaches the other brokers a moment later. Kafka's AdminClient leaves that
+to its caller; here a call ends when the broker that we ask sees the change, so the next call can build on it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ V = TypeVar("V")
 BROKER_DECIDES: Final = -1  # as partition count or replication factor: the broker's own default
 UNKNOWN: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 IDS_FROM: Final = 6  # the first version of DeleteTopics that takes ids
-DESCRIBED_BY_ID_FROM: Final = 12  # that of Metadata in which ids work
+DESCRIBED_BY_ID_FROM: Final = 12  # the first version of Metadata in which ids work
 
 
 class NewTopic(NamedTuple):
-    """`assignment` names the replicas of each partition, leader first, and stands in for both numbers."""
+    """`assignment` names the replicas of each partition, leader first, and replaces both numbers."""
 
     name: str
     partitions: int = BROKER_DECIDES
@@ -39,7 +39,7 @@ class NewTopic(NamedTuple):
 
 
 class NewPartitions(NamedTuple):
-    """So many in all; `assignment` names the replicas of those that are new."""
+    """The total number of partitions; `assignment` names the replicas of the new ones."""
 
     total: int
     assignment: Sequence[Sequence[int]] | None = None
@@ -78,7 +78,7 @@ def describe_topics(call: Call, names: Iterable[str]) -> Plan[Results[str, Topic
 
 
 def describe_topics_by_id(call: Call, topic_ids: Iterable[bytes]) -> Plan[Results[bytes, Topic]]:
-    """The same, for topics of which the id is known, whatever their names are now."""
+    """As `describe_topics`, by topic id."""
     wanted = list(dict.fromkeys(topic_ids))
     results: Results[bytes, Topic] = Results()
     if not wanted:
@@ -173,7 +173,7 @@ def delete_topics(call: Call, names: Iterable[str]) -> Plan[Results[str, None]]:
 
 
 def delete_topics_by_id(call: Call, topic_ids: Iterable[bytes]) -> Plan[Results[bytes, None]]:
-    """The same, for topics of which the id is known: a later topic of the same name stays."""
+    """As `delete_topics`, by topic id: a later topic of the same name stays."""
     from ixion.protocol.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 
     def make(some: list[bytes], _: int) -> Struct:
@@ -195,7 +195,7 @@ def delete_topics_by_id(call: Call, topic_ids: Iterable[bytes]) -> Plan[Results[
 def create_partitions(
     call: Call, totals: Mapping[str, int | NewPartitions], *, validate_only: bool = False
 ) -> Plan[Results[str, None]]:
-    """Give topics so many partitions in all, and wait until the new ones have leaders."""
+    """Grow topics to these numbers of partitions, and wait until the new ones have leaders."""
     from ixion.protocol.messages.k37_create_partitions import (
         CreatePartitionsAssignment,
         CreatePartitionsRequest,
@@ -242,7 +242,7 @@ def has_leaders(found: ClusterMetadata, name: str) -> bool:
 
 
 def name_unknown(call: Call, results: Results[str, None]) -> Plan[None]:
-    """An unknown topic is reported with the nearest name."""
+    """Add the closest name to the faults of unknown topics."""
     unknown = [name for name, fault in results.faults.items() if fault.code in UNKNOWN]
     if unknown:
         known = yield from metadata(call, None)
@@ -251,7 +251,7 @@ def name_unknown(call: Call, results: Results[str, None]) -> Plan[None]:
 
 
 def wait_until(call: Call, results: Results[str, V], is_seen: Callable[[ClusterMetadata, str], bool]) -> Plan[None]:
-    """For those that are done; when the time is up, they fail."""
+    """Wait until the broker sees the changes that succeeded; when the time is up, they fail."""
     left = list(results.done)
     try:
         while left:

@@ -1,7 +1,7 @@
-"""Transactions: which there are, what each has written to, and the end of those that nobody will end.
+"""Transactions: list and describe them, and abort those that hang.
 
-A transaction *hangs* if a partition has one open of which no coordinator knows: a producer of an old client wrote after
-its transaction had ended. Readers of committed records wait at its first offset for ever, until it is aborted there.
+A transaction *hangs* if it is open in a partition but no coordinator knows of it: a producer of an old client wrote
+after its transaction had ended. Consumers at read_committed wait at its first offset until it is aborted there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TransactionDescription(NamedTuple):
 
 
 class ActiveProducer(NamedTuple):
-    """A producer as a partition knows it."""
+    """The state of a producer in a partition."""
 
     producer_id: int
     producer_epoch: int
@@ -56,7 +56,7 @@ class ActiveProducer(NamedTuple):
 
 
 class OpenTransaction(NamedTuple):
-    """As a partition knows it."""
+    """An open transaction in a partition."""
 
     partition: TopicPartition
     start_offset: int
@@ -69,7 +69,7 @@ class OpenTransaction(NamedTuple):
 def list_transactions(
     call: Call, *, states: Iterable[str] = (), producer_ids: Iterable[int] = ()
 ) -> Plan[list[TransactionListing]]:
-    """Of all coordinators, by transactional id."""
+    """The transactions of all coordinators, by transactional id."""
     from ixion.protocol.messages.k66_list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
     request = ListTransactionsRequest(state_filters=tuple(states), producer_id_filters=tuple(producer_ids))
@@ -160,7 +160,7 @@ def describe_producers(
 
 
 def open_transactions(call: Call, partitions: Iterable[TopicPartition]) -> Plan[list[OpenTransaction]]:
-    """Those that the partitions have open, oldest first. The first fault of a partition is raised."""
+    """The open transactions of these partitions, oldest first. Raises the first fault of a partition."""
     found = yield from describe_producers(call, partitions)
     return sorted(
         OpenTransaction(
@@ -178,12 +178,12 @@ def open_transactions(call: Call, partitions: Iterable[TopicPartition]) -> Plan[
 
 
 def hanging(found: Iterable[OpenTransaction], known: Mapping[int, Iterable[TopicPartition]]) -> list[OpenTransaction]:
-    """Those of producers (by id) whose coordinator has no transaction open on that partition."""
+    """The open transactions of `found` that no coordinator (`known`, by producer id) has on that partition."""
     return [each for each in found if each.partition not in set(known.get(each.producer_id, ()))]
 
 
 def find_hanging(call: Call, partitions: Iterable[TopicPartition]) -> Plan[list[OpenTransaction]]:
-    """The partitions are asked first: a transaction that begins in between is known to its coordinator by then."""
+    """Hanging transactions. Asks the partitions first: coordinators then know transactions that begin in between."""
     found = yield from open_transactions(call, partitions)
     known: dict[int, list[TopicPartition]] = {}
     if found:
@@ -195,7 +195,7 @@ def find_hanging(call: Call, partitions: Iterable[TopicPartition]) -> Plan[list[
 
 
 def abort_transaction(call: Call, target: OpenTransaction) -> Plan[None]:
-    """Write an abort marker into the one partition, past the coordinator."""
+    """Write an abort marker into one partition, without the coordinator."""
     from ixion.protocol.messages.k27_write_txn_markers import (
         WritableTxnMarker,
         WritableTxnMarkerTopic,
@@ -231,7 +231,7 @@ def abort_transaction(call: Call, target: OpenTransaction) -> Plan[None]:
 
 
 def fence_producers(call: Call, transactional_ids: Iterable[str]) -> Plan[Results[str, tuple[int, int]]]:
-    """End the producers of these ids, and their open transactions; the producer id and epoch that hold now."""
+    """Fence the producers of these ids, and abort their transactions. Returns the new producer id and epoch."""
     from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
     results: Results[str, tuple[int, int]] = Results()

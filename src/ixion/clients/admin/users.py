@@ -1,4 +1,4 @@
-"""Users with SCRAM passwords. The password is salted here: a broker never gets it, only what it checks proofs with."""
+"""Users with SCRAM passwords. The client salts the password, so a broker gets only the salted one."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class ScramUpsertion:
     ) -> None:
         """ValueError for an unknown mechanism, or for fewer than one iteration."""
         if mechanism not in NUMBERS:
-            raise ValueError(f"there is no SCRAM mechanism {mechanism!r}; there are {', '.join(NUMBERS)}")
+            raise ValueError(f"unknown SCRAM mechanism {mechanism!r}; supported: {', '.join(NUMBERS)}")
         if iterations < 1:
-            raise ValueError(f"iterations is {iterations}; a password is salted at least once")
+            raise ValueError(f"iterations must be at least 1, not {iterations}")
         self.user = user
         self.mechanism = mechanism
         self.iterations = iterations
@@ -44,7 +44,7 @@ class ScramUpsertion:
 
     @property
     def salted_password(self) -> bytes:
-        """Slow the first time, on purpose: some milliseconds of processor time, more with more iterations."""
+        """Slow the first time, by design: some milliseconds of processor time, more with more iterations."""
         if self._salted is None:
             from ixion.sasl.scram import salted_password
 
@@ -56,7 +56,7 @@ class ScramUpsertion:
 
 
 class ScramDeletion(NamedTuple):
-    """Take the password of a mechanism from a user."""
+    """Remove a user's password of a mechanism."""
 
     user: str
     mechanism: str = "SCRAM-SHA-512"
@@ -70,7 +70,7 @@ class ScramMechanism(NamedTuple):
 def describe_user_scram_credentials(
     call: Call, users: Iterable[str] | None = None
 ) -> Plan[Results[str, list[ScramMechanism]]]:
-    """The mechanisms of these users, of all if None. RESOURCE_NOT_FOUND for a user without any."""
+    """The SCRAM mechanisms of these users, of all if None. RESOURCE_NOT_FOUND for a user without any."""
     names = None if users is None else tuple(UserName(name=name) for name in dict.fromkeys(users))
     answer = yield from one(
         call,
@@ -96,7 +96,7 @@ def describe_user_scram_credentials(
 def alter_user_scram_credentials(
     call: Call, changes: Iterable[ScramUpsertion | ScramDeletion]
 ) -> Plan[Results[str, None]]:
-    """All changes of a user are made together, or none is."""
+    """Change passwords. All changes of one user are made together, or none."""
     from ixion.protocol.messages.k51_alter_user_scram_credentials import (
         AlterUserScramCredentialsRequest,
         AlterUserScramCredentialsResponse,

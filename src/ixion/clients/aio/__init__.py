@@ -1,4 +1,4 @@
-"""The clients on asyncio: the names of `ixion.clients`, with await in front.
+"""The clients on asyncio: the same names as in `ixion.clients`, with await.
 
 async with Producer("127.0.0.1:9092") as producer:
     future = await producer.send("orders", b"value")

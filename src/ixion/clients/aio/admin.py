@@ -1,4 +1,4 @@
-"""The administrator on asyncio: the calls of `ixion.clients.Admin`, with await in front.
+"""The administrator on asyncio: the calls of `ixion.clients.Admin`, with await.
 
 async with Admin("127.0.0.1:9092") as admin:
     await admin.list_topics()
@@ -132,7 +132,7 @@ class Waiters:
         self._waiters: dict[Running, asyncio.Future[None]] = {}
 
     async def until_done(self, running: Running, engine: AioEngine) -> None:
-        """The loop knows the caller meanwhile, so that its task and its administrator are not taken for garbage."""
+        """The loop refers to the caller meanwhile, so that its task and its administrator are not garbage-collected."""
         engine.pump()
         try:
             while not running.is_done:

@@ -1,11 +1,11 @@
-"""The consumer on asyncio. What `ixion.clients.consumer.consumer` says of records, groups and settings holds here too.
+"""The consumer on asyncio. For records, groups and settings see `ixion.clients.consumer.consumer`.
 
     async with Consumer("127.0.0.1:9092", group="billing", topics=["orders"]) as consumer:
         async for record in consumer:
             print(record.topic, record.partition, record.offset, record.key, record.value)
 
-Heartbeats and fetches go on in the loop between two polls. The methods of a `RebalanceListener` may be coroutines. A
-consumer belongs to the loop in which it was made, and to one task at a time; `wakeup` may be called from any thread.
+Heartbeats and fetches continue in the loop between two polls. The methods of a `RebalanceListener` may be coroutines. A
+consumer belongs to the loop in which it was created, and to one task at a time; `wakeup` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Consumer(ConsumerFace):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        """Close. After an exception nothing is committed automatically: it may be about the last record handed out."""
+        """Close. After an exception nothing is committed automatically: the last record may be the cause."""
         if kind is not None and not self._closed:
             self._machine.stop_committing()
         await self.close()
@@ -85,13 +85,13 @@ class Consumer(ConsumerFace):
         *,
         pattern: str | re.Pattern[str] | None = None,
     ) -> None:
-        """Read these topics, or all whose whole names match `pattern`, with the other members of the group; takes the
-        place of what was subscribed before."""
+        """Read these topics, or all whose whole names match `pattern`, with the other members of the group. Replaces
+        the previous subscription."""
         with self._entered():
             self._subscribe(topics, listener, pattern)
 
     async def unsubscribe(self) -> None:
-        """Read nothing any more: leave the group, and give up all partitions. Nothing is committed."""
+        """Leave the group and give up all partitions. Commits nothing."""
         with self._entered():
             machine = self._machine
             try:
@@ -106,7 +106,7 @@ class Consumer(ConsumerFace):
                     machine.forget_group()
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions, whatever others read. Those that stay keep their positions."""
+        """Read exactly these partitions, without a group. Those that were assigned before keep their positions."""
         with self._entered():
             self._machine.choose(partitions)
             self._engine.soon()
@@ -114,7 +114,7 @@ class Consumer(ConsumerFace):
     # Records
 
     async def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """Records that are here, or come within `timeout_s`."""
+        """Records that are fetched already, or arrive within `timeout_s`."""
         most = self._settings.max_poll_records if max_records is None else max_records
         with self._entered():
             found = await self._wait_for(timeout_s, lambda: self._machine.buffer.take(most))
@@ -128,7 +128,7 @@ class Consumer(ConsumerFace):
             for record in await self.poll(FOREVER_S, 1):
                 yield record
             left = self._settings.max_poll_records - 1
-            while left > 0 and not self._is_woken:  # what is here already, without all of poll's steps
+            while left > 0 and not self._is_woken:  # fetched records, without all of poll's steps
                 with self._entered():
                     peeked = buffer.peek(min(PIECE, left))
                 if peeked is None:
@@ -153,7 +153,7 @@ class Consumer(ConsumerFace):
                     buffer.records += handed
 
     async def batches(self, timeout_s: float = FOREVER_S) -> AsyncIterator[ColumnBatch]:
-        """Records as columns, batch by batch, until none comes for `timeout_s`; the position moves with each."""
+        """Records as columns, batch by batch, until none arrives for `timeout_s`; the position moves with each."""
         while True:
             with self._entered():
                 found = await self._wait_for(timeout_s, self._next_columns)
@@ -163,9 +163,9 @@ class Consumer(ConsumerFace):
                 yield batch
 
     def wakeup(self) -> None:
-        """End the call that waits, or the next one that would, with WakeupError. For any thread."""
+        """Interrupt the call that waits, or the next one that would wait, with WakeupError. From any thread."""
         if self._is_woken:
-            return  # the next call that looks ends with it; thousands more need no place in the loop
+            return  # already set: one wake-up in the loop is enough
         self._is_woken = True
         try:
             self._engine.loop.call_soon_threadsafe(self._engine.release)
@@ -208,7 +208,7 @@ class Consumer(ConsumerFace):
         return await self._list_offsets(dict.fromkeys(partitions, LATEST))
 
     async def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset of that time (milliseconds) or later; None where no record is that young."""
+        """The first offset with that time (milliseconds) or later; None if no record is that young."""
         found = await self._list_offsets(times)
         return {place: offset if offset >= 0 else None for place, offset in found.items()}
 
@@ -218,8 +218,8 @@ class Consumer(ConsumerFace):
         *,
         timeout_s: float | None = None,
     ) -> None:
-        """Commit the positions, or these offsets, and wait until it is done. CommitFailedError if the group has gone
-        on without us."""
+        """Commit the positions, or these offsets, and wait. CommitFailedError if the group has rebalanced without this
+        member."""
         with self._entered():
             await self._await(self._machine.commit(offsets), timeout_s)
 
@@ -229,7 +229,7 @@ class Consumer(ConsumerFace):
         on_commit: OnCommit | None = None,
     ) -> None:
         """Commit without waiting. `on_commit` is called with the offsets and the error, or None, within a later poll,
-        commit or close. A fault that may pass is not retried: a later commit would be overtaken."""
+        commit or close. A retriable fault is not retried, because the retry could overtake a later commit."""
         with self._entered():
             self._machine.commit(offsets, retries=False, on_commit=on_commit or ignore_commit)
             self._engine.pump()
@@ -241,26 +241,26 @@ class Consumer(ConsumerFace):
     async def committed_metadata(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What is committed, with its text."""
+        """The committed offsets with their metadata."""
         with self._entered():
             errand = self._machine.stored_offsets(partitions)
             await self._await(errand)
             return {place: errand.found.get(place) for place in errand.places}
 
     def metrics(self) -> dict[str, int]:
-        """Counters and gauges at this moment, by Kafka's names."""
+        """Current counters and gauges, by Kafka's names."""
         return self._machine.metrics()
 
     @property
     def trouble(self) -> KafkaError | None:
-        """Why nothing comes at the moment, if brokers are the reason."""
+        """Why no records arrive at the moment, if brokers are the reason."""
         return self._machine.trouble
 
     async def close(self, timeout_s: float = 30.0, *, leave: bool | None = None) -> None:
-        """Commit, if that is automatic, leave the group and hang up. A second call does nothing.
+        """Commit, if automatic commits are on, leave the group and close the connections. A second call does nothing.
 
-        `leave` says whether the member tells its group (KIP-1092); if it is None, a static member keeps its partitions
-        until its session ends.
+        `leave` says whether the member leaves its group (KIP-1092). With None, a static member stays until its session
+        ends.
         """
         self._engine.check()
         with self._guard:
@@ -276,7 +276,7 @@ class Consumer(ConsumerFace):
                 self._tell()
                 await self._engine.join()
 
-    # Within
+    # Internals
 
     def _subscribe(
         self,
@@ -311,7 +311,7 @@ class Consumer(ConsumerFace):
         end_s = now_s + timeout_s
         machine.enter(now_s)
         try:
-            await asyncio.sleep(0)  # others have their turn even if records are always there
+            await asyncio.sleep(0)  # let other tasks run even if records are always there
             while True:
                 self._tell()
                 self._check_wakeup()
@@ -359,7 +359,7 @@ class Consumer(ConsumerFace):
             self._engine.soon()
 
     async def _await(self, errand: Errand, timeout_s: float | None = None) -> None:
-        """Until it is done; its fault is raised."""
+        """Wait until the errand is done; raises its fault."""
         within_s = self._timeout_s if timeout_s is None else timeout_s
         try:
             await self._until(lambda: errand.is_done or self._is_woken, time.monotonic() + within_s)
@@ -373,7 +373,7 @@ class Consumer(ConsumerFace):
         errand.check()
 
     async def _until(self, is_done: Callable[[], bool], until_s: float) -> bool:
-        """Let the loop work until that is so; False if it is not in time."""
+        """Let the loop run until `is_done`; False if it is not done in time."""
         self._engine.pump()
         while not is_done():
             left_s = until_s - time.monotonic()
@@ -393,7 +393,7 @@ class Consumer(ConsumerFace):
             return {place: errand.found[place][0] for place in times}
 
     async def _part(self, until_s: float, leave: bool | None) -> None:
-        """Commit what is to be committed, tell the listener, and leave."""
+        """Do the last automatic commit, call the listener, and leave the group."""
         machine = self._machine
         try:
             machine.commit_automatically(time.monotonic(), latest=True)

@@ -1,8 +1,8 @@
-"""Drives a machine on an event loop: readers, writers and one timer; nothing else is left in the loop.
+"""Drives a machine on an event loop, with readers, writers and one timer.
 
-`pump` does all that can be done now; it is called when a socket stirs, when the machine's time has come, and by callers
-that have given the machine something to do. Host names are looked up by the loop's resolver, and long work of a login
-(SCRAM) is done on its threads; the tasks for that belong to the engine, which cancels them when it stops.
+`pump` does everything that can be done now. It is called when a socket is ready, when the machine's timer fires, and by
+callers that have given the machine something to do. The loop's resolver looks up host names, and its threads do the
+long work of a login (SCRAM); the engine owns these tasks and cancels them when it stops.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from ixion.clients.log import log_unsent
 
 class AioEngine:
     def __init__(self, machine: Machine, after: Callable[[], None] | None = None) -> None:
-        """`after` is called at the end of every turn. Neither it nor `machine` may refer to the client that callers
-        hold: the loop would keep it alive, and a client that was dropped would never be noticed. RuntimeError outside
+        """`after` is called at the end of every turn. Neither it nor `machine` may refer to the client object of the
+        caller: the loop would keep it alive, and a client that was dropped would never be noticed. RuntimeError outside
         of a running loop."""
         try:
             self.loop = asyncio.get_running_loop()
         except RuntimeError:
-            raise RuntimeError("no event loop is running: make this client inside a coroutine") from None
+            raise RuntimeError("no event loop is running: create this client inside a coroutine") from None
         self.machine = machine
         self.is_stopped = False
-        self.planned_s = -NEVER  # when the timer rings
+        self.planned_s = -NEVER  # when the timer fires
         self._after = after
         self._lines = Lines(machine.client)
         self._watched: dict[Line, tuple[int, int]] = {}  # file, events
@@ -46,7 +46,7 @@ class AioEngine:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def check(self) -> None:
-        """RuntimeError from another loop than the one that the client was made in."""
+        """RuntimeError if called in another loop than the client was created in."""
         try:
             running = asyncio.get_running_loop()
         except RuntimeError:
@@ -55,13 +55,13 @@ class AioEngine:
             raise RuntimeError("this client belongs to another event loop")
 
     def soon(self) -> None:
-        """Pump once all that is ready to run now has run."""
+        """Pump after the callbacks that are ready now."""
         if not self._is_scheduled and not self.is_stopped:
             self._is_scheduled = True
             self.loop.call_soon(self._pump_scheduled)
 
     def pump(self) -> None:
-        """Do all that can be done without waiting."""
+        """Do everything that can be done without waiting."""
         if self.is_stopped:
             return
         now_s = time.monotonic()
@@ -83,14 +83,14 @@ class AioEngine:
             self.release()
 
     async def step(self) -> None:
-        """Wait until something has happened. The loop knows the caller meanwhile, so that its task and its client are
-        not taken for garbage."""
+        """Wait until something has happened. The loop refers to the caller meanwhile, so that its task and its client
+        are not garbage-collected."""
         step = self.loop.create_future()
         self._steps.append(step)
         await step
 
     def release(self) -> None:
-        """Run the callbacks that are due, and let callers look at what has happened."""
+        """Run due callbacks, and wake callers that wait in `step`."""
         if self._after is not None:
             self._after()
         steps, self._steps = self._steps, []
@@ -99,7 +99,7 @@ class AioEngine:
                 step.set_result(None)
 
     def abandon(self) -> None:
-        """The client was dropped without being closed: send what is left, then hang up. From any thread."""
+        """The client was dropped without close(): send what is left, then close the connections. From any thread."""
         if self.loop.is_closed():
             if self.machine.unacknowledged:
                 log_unsent(self.machine.unacknowledged)
@@ -134,7 +134,7 @@ class AioEngine:
         self._lines.close()
 
     async def join(self) -> None:
-        """After `stop`: wait until its tasks have ended."""
+        """After `stop`: wait until the engine's tasks have ended."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _pump_scheduled(self) -> None:
@@ -148,7 +148,7 @@ class AioEngine:
 
     def _stirred(self, line: Line, events: int) -> None:
         if line.machine.phase == CONNECTING:
-            self._forget(line)  # it may go on with another socket
+            self._forget(line)  # it may continue with another socket
         line.advance(events, time.monotonic())
         self.pump()
 
@@ -163,7 +163,7 @@ class AioEngine:
                 task.add_done_callback(self._tasks.discard)
 
     def _defer(self) -> None:
-        """Long work of logins is for a thread."""
+        """Do the long work of logins on a thread."""
         for line in self._lines.lines:
             machine = line.machine
             if machine.work is not None:
@@ -189,7 +189,7 @@ class AioEngine:
         self.pump()
 
     def _watch(self) -> None:
-        """Make the loop look at what each socket waits for now."""
+        """Register each socket with the loop for the events that it waits for."""
         lines = self._lines.lines
         for line in [line for line in self._watched if line not in lines]:
             self._forget(line)

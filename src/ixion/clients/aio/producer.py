@@ -1,12 +1,12 @@
-"""The producer on asyncio. What `ixion.clients.producer` says of records, deliveries and settings holds here too.
+"""The producer on asyncio. For records, deliveries and settings see `ixion.clients.producer`.
 
     async with Producer("127.0.0.1:9092") as producer:
         future = await producer.send("orders", b"value", key=b"order-17")      # accepted
         delivery = await future                                                # acknowledged
 
 `send` suspends only when the record must wait (for metadata, for room) and when a batch has filled up, so that answers
-can come in. Batches that tasks wait for do not linger; those of one turn of the loop still travel together. Callbacks
-run in the loop. A producer belongs to the loop in which it was made.
+can be read. A batch that a task awaits does not linger; batches of one turn of the loop are still sent together.
+Callbacks run in the loop. A producer belongs to the loop in which it was created.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Producer:
         self._is_closed = False
 
     def __del__(self) -> None:
-        """Nobody can close it any more: what is left is sent while the loop runs. A copy in a forked child is let
-        alone, and so are those left at the end of the program."""
+        """Not closed, and no longer reachable: what is left is sent while the loop runs. Copies in a forked child, and
+        producers left at the end of the program, are ignored."""
         if not self._is_closed and self._made_in == os.getpid() and not sys.is_finalizing():
             self._is_closed = True
             count = self._machine.unacknowledged
@@ -135,7 +135,7 @@ class Producer:
         return future
 
     async def flush(self, timeout_s: float | None = None) -> None:
-        """Return when every record that was sent before is settled. Raises the first failure since the last flush."""
+        """Wait until every record sent before is settled. Raises the first failure since the last flush."""
         self._check()
         self._machine.seal_all()
         left = deque(self._machine.incomplete)
@@ -156,7 +156,7 @@ class Producer:
             raise failure
 
     async def init_transactions(self, timeout_s: float | None = None) -> None:
-        """Once, before the first transaction: ends what an earlier producer of the transactional id left open."""
+        """Call this once, before the first transaction: it ends an earlier producer's open transaction."""
         await self._transact(self._machine.the_transactions().init, "init_transactions", timeout_s)
 
     async def begin_transaction(self) -> None:
@@ -166,23 +166,23 @@ class Producer:
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, int], group: str | GroupMetadata, timeout_s: float | None = None
     ) -> None:
-        """Commit the offsets that a group reads on from as a part of the transaction."""
+        """Commit offsets of a consumer group as part of the transaction."""
         member = GroupMetadata(group) if isinstance(group, str) else group
         transactions = self._machine.the_transactions()
         await self._transact(lambda: transactions.send_offsets(offsets, member), "send_offsets", timeout_s)
 
     async def commit_transaction(self, timeout_s: float | None = None) -> None:
-        """Flush and commit. KafkaError if a record failed: then only `abort_transaction` is left. FencedError if
-        another producer has taken over the transactional id."""
+        """Flush and commit. KafkaError if a record failed: then call `abort_transaction`. FencedError if another
+        producer has taken over the transactional id."""
         await self._transact(self._machine.commit, "commit_transaction", timeout_s)
 
     async def abort_transaction(self, timeout_s: float | None = None) -> None:
-        """Give up what was written; records that were not sent yet fail."""
+        """Abort the transaction; records that were not sent yet fail."""
         await self._transact(self._machine.abort, "abort_transaction", timeout_s)
         self._sender.refused = None
 
     async def close(self, timeout_s: float | None = None) -> None:
-        """Flush and hang up; an open transaction is aborted. What is not settled by then fails."""
+        """Flush and close; an open transaction is aborted. Records that are not acknowledged by then fail."""
         if self._is_closed:
             return
         try:
@@ -193,11 +193,11 @@ class Producer:
             await self._end(TimedOutError("not acknowledged before the producer was closed"))
 
     def metrics(self) -> dict[str, int]:
-        """Counters and gauges at this moment, by Kafka's names."""
+        """Current counters and gauges, by Kafka's names."""
         return self._machine.metrics()
 
     async def partitions_for(self, topic: str) -> int:
-        """How many partitions a topic has. KafkaError if that cannot be found out within `max_block_ms`."""
+        """How many partitions a topic has. KafkaError if no broker answers that within `max_block_ms`."""
         self._check()
         max_block_s = self._settings.max_block_s
         try:
@@ -219,7 +219,7 @@ class Producer:
         timestamp_ms: int,
         on_delivery: OnDelivery | None,
     ) -> Batch:
-        """Wait for metadata or room, behind those that wait already."""
+        """Wait for metadata or room, in the order of the calls."""
         machine = self._machine
         max_block_s = self._settings.max_block_s
         turn = self._engine.loop.create_future()
@@ -243,7 +243,7 @@ class Producer:
             machine.has_waiters = bool(self._turns)
 
     async def _transact(self, act: Callable[[], None], what: str, timeout_s: float | None) -> None:
-        """Ask for it and wait until it is done."""
+        """Start an act of the transaction and wait until it is done."""
         self._check()
         within_s = self._settings.max_block_s if timeout_s is None else timeout_s
         transactions = self._machine.the_transactions()
@@ -254,12 +254,12 @@ class Producer:
                 while not transactions.is_settled:
                     await self._news()
         except TimeoutError:
-            text = f"{what} is not done within {within_s:.3g} s; call it again to go on"
+            text = f"{what} is not done within {within_s:.3g} s; call it again to continue"
             raise TimedOutError(text) from None
         transactions.check()
 
     def _settling(self, batch: Batch) -> asyncio.Future[None]:
-        """Done when the batch is settled, or has been split; it does not linger until then."""
+        """A future that is done when the batch is settled or split. The batch does not linger."""
         waiter = self._engine.loop.create_future()
         batch.watchers.append(Watcher(waiter))
         self._hurried.append(batch)
@@ -267,7 +267,7 @@ class Producer:
         return waiter
 
     def _hurry(self) -> None:
-        """Later in the same turn of the loop: tasks that send and wait share a batch."""
+        """Send later in the same turn of the loop, so that tasks which send and wait share a batch."""
         hurried, self._hurried = self._hurried, []
         for batch in hurried:
             self._machine.hurry(batch)
@@ -275,13 +275,13 @@ class Producer:
             self._engine.pump()
 
     async def _news(self) -> None:
-        """A step for a caller that has just wanted something: when it can be done may have changed. To pump here would
-        spin, because every pump ends the steps."""
+        """Wait for the next step, for a caller that has just asked for something. It must not pump here: every pump
+        ends the steps, so it would spin."""
         self._engine.set_timer()
         await self._engine.step()
 
     async def _end(self, error: KafkaError) -> None:
-        """Hang up and fail all that is left. Every callback runs."""
+        """Close the connections and fail the remaining records. Every callback runs."""
         if not self._is_closed:
             self._is_closed = True
             self._machine.close(error, time.monotonic())
@@ -298,7 +298,7 @@ class Producer:
 
 
 class Callbacks:
-    """Runs the callbacks that are due, in order. It does not refer to the producer (`AioEngine`)."""
+    """Runs due callbacks, in order. It does not refer to the producer (see `AioEngine`)."""
 
     def __init__(self, due: Due) -> None:
         self._due = due
@@ -315,7 +315,7 @@ class Callbacks:
 
 
 class Watcher:
-    """Tells a task that its batch is settled."""
+    """Wakes a task when its batch is settled."""
 
     __slots__ = ("_waiter",)
 

@@ -4,7 +4,7 @@ the assignors of Kafka's Java client, so that it does not matter which client le
 range               topic by topic, consecutive partitions: 7 partitions for a, b, c are a 0-2, b 3-4, c 5-6 (`ranges`)
 roundrobin          all partitions of all topics in turn: a 0 3 6, b 1 4, c 2 5
 sticky              balanced, and each member keeps what it had as far as that allows (`sticky`)
-cooperative-sticky  the same; a partition that changes hands goes to no member until its owner has given it up
+cooperative-sticky  the same; a partition that moves gets no new owner until its old owner has revoked it
 
 With racks (KIP-881), a partition goes to a member in the rack of one of its replicas where the balance allows it; round
 robin ignores racks.
@@ -84,4 +84,4 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
     STICKY: sticky,
     COOPERATIVE: cooperative_sticky,
 }
-DEFAULTS: Final = ("range", COOPERATIVE)  # a group can move to the second alone, member by member
+DEFAULTS: Final = ("range", COOPERATIVE)  # so that a group can migrate to the second, member by member

@@ -1,10 +1,10 @@
-"""The shares of members that all subscribe to the same topics: exactly even, and as much kept as that allows.
+"""The shares of members with equal subscriptions: exactly even, and members keep as much as that allows.
 
 Of 7 partitions for 3 members, each gets 2 and one gets 3. A member keeps what it owns up to 2, and the first that owns
-3 or more keeps 3. What is left goes round the members that have less than 2, then to those with exactly 2, until one
-has 3. Partitions that are far from their owner (racks) are taken from it first.
+3 or more keeps 3. The rest goes in turn to members with less than 2, then to those with exactly 2, until one has 3.
+Partitions that are far from their owner (racks) are moved first.
 
-`moving` are partitions that go to another member than the one that had to give them up.
+`moving` are partitions that get a new owner while the old one may still read them.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class EqualShares:
             self._at_least.clear()
 
     def _give_near(self, place: TopicPartition) -> bool:
-        """To a member in the rack of a replica, if one has room."""
+        """Give the partition to a member in the rack of a replica, if one has room."""
         at = self._near.next_near(place, self._below, self._next_below)
         if at >= 0:
             member = self._below[at]

@@ -1,13 +1,13 @@
-"""The order in which Java's HashMap and HashSet give back what was put into them.
+"""The iteration order of Java's HashMap and HashSet.
 
-Kafka's assignors walk such maps, and where two members have the same right to a partition, the first of the walk gets
-it. A table has 16 bins and doubles when it is more than three quarters full; it never shrinks. A walk goes bin by bin,
-and within a bin in the order of the puts:
+Kafka's assignors iterate over such maps, and the first of equal members gets a partition. A table has 16 bins and
+doubles when it is more than three quarters full; it never shrinks. Iteration goes bin by bin, and within a bin in the
+order of insertion:
 
     "a", "q", "b"  ->  a, b, q of 16 bins would be 1, 2, 1, so the walk is  a, q, b
 
-(A bin with nine keys becomes a tree in Java, whose order is another. With the ids that coordinators give to members,
-that is one bin in a hundred million.)
+(Java turns a bin with nine keys into a tree, with another order. With the member ids of coordinators that is one bin in
+a hundred million.)
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Locality:
         return member in self._members and not self.is_near(member, place)
 
     def rarest_first(self, places: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Those that few members are near come first: they have the least choice."""
+        """Partitions near few members come first, because they have the least choice."""
         if not self.matters:
             return list(places)
         return sorted(places, key=lambda place: sum(self._crowd[rack] for rack in self._racks.get(place, frozenset())))

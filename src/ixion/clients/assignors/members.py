@@ -9,7 +9,7 @@ from ixion.clients.metadata import TopicPartition
 
 
 class Member(NamedTuple):
-    """What a member has told the leader."""
+    """A member as the leader knows it from its subscription."""
 
     topics: frozenset[str]
     owned: tuple[TopicPartition, ...] = ()
@@ -43,7 +43,7 @@ def in_order(members: Members) -> list[str]:
 
 
 def racks_matter(of_members: set[str], racks: Racks, places: list[TopicPartition]) -> bool:
-    """Not if no member is near any replica, and not if every partition has replicas in the same racks."""
+    """False if no member is near any replica, or if every partition has replicas in the same racks."""
     each = [racks.get(place, frozenset()) for place in places]
     everywhere = frozenset().union(*each)
     return not of_members.isdisjoint(everywhere) and any(some != everywhere for some in each)

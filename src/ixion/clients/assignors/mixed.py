@@ -1,9 +1,9 @@
 """The shares of members whose subscriptions differ: as even as these allow.
 
-Members keep what they own and still may have. Each partition that is left goes to the member with the fewest that
-subscribes to its topic; topics with few subscribers come first, because they have the least choice. Then partitions
-move, one by one, from a member to one that has at least two fewer: first those just given out, then all. If that moved
-partitions without making the group more even, none moves.
+Members keep what they own and still may have. Each remaining partition goes to the subscriber of its topic with the
+fewest partitions; topics with few subscribers come first, because they have the least choice. Then partitions move, one
+by one, from a member to one that has at least two fewer: first those just assigned, then all. If the moves did not make
+the group more even, they are undone.
 
 Example: a owns t0 t1 t2 t3 and subscribes to t; b subscribes to t and u, which has one partition. u0 goes to b. a has
 three more than b, so t0 moves to b: a t1 t2 t3, b u0 t0.
@@ -74,12 +74,12 @@ class MixedShares:
         return len(self._readers[place.topic]) > 1
 
     def _can_change(self, name: str) -> bool:
-        """Whether the member could get another partition, or lose one."""
+        """Whether the member could gain or lose a partition."""
         most = sum(self._counts[topic] for topic in self._wants[name])
         return len(self._held[name]) < most or any(self._is_shared(place) for place in self._held[name])
 
     def _score(self) -> int:
-        """0 if all have the same number: the sum of the differences of each pair."""
+        """The sum of the differences of each pair of members; 0 if all have the same number."""
         sizes = sorted(size for size, _ in self._ranking)
         return sum(size * (2 * place - len(sizes) + 1) for place, size in enumerate(sizes))
 
@@ -92,7 +92,7 @@ class MixedShares:
                 return
 
     def _move(self, places: Sequence[TopicPartition]) -> bool:
-        """Repeat until no move makes it more even; whether there was any. A round that gains nothing is the last."""
+        """Move partitions until no move makes the group more even. True if there was any move."""
         has_moved = False
         while True:
             score, moved = self._score(), False
@@ -125,7 +125,7 @@ class MixedShares:
         return True
 
     def _hand_over(self, place: TopicPartition, to: str) -> None:
-        """This partition, or another of its topic that came the other way before."""
+        """Move this partition, or instead one of its topic that moved the other way before."""
         actual = self._movements.actual(place, self._holders[place], to)
         holder = self._holders[actual]
         self._rank_out(holder)
@@ -157,7 +157,7 @@ class MixedShares:
 
 
 def previous_owners(members: Members, owned: Assignment) -> dict[TopicPartition, str]:
-    """The last owner of partitions that were claimed in an older generation than the newest."""
+    """The previous owners of partitions that were also claimed in an older generation."""
     newest = max(members[name].generation for name in owned)
     found: dict[TopicPartition, str] = {}
     for name in owned:

@@ -1,8 +1,8 @@
 """Range: each topic by itself, consecutive partitions to members in their order.
 
-With racks, members first get partitions near them, as many as their share allows. Topics that have the same readers and
-the same number of partitions stay together there: their partitions of one number go to one member, so that it can join
-them (KIP-881). What is left is then given out in order, near or not.
+With racks, members first get partitions near them, as many as their share allows. Topics with the same readers and the
+same number of partitions are kept together: their partitions of one number go to one member, so that it can join them
+(KIP-881). The rest is then assigned in order, near or not.
 
 Example: t and u with 4 partitions each, readers a (rack x) and b (rack y). Of both topics, 0 and 3 have a replica in x,
 1 and 2 in y: a gets t0 t3 u0 u3, b gets t1 t2 u1 u2. Without racks: a gets t0 t1 u0 u1.
@@ -41,7 +41,7 @@ def assign(members: Members, counts: Mapping[str, int], racks: Racks) -> Assignm
 
 
 class Share:
-    """One topic: what is left of it, and how much each of its readers may still get."""
+    """One topic: its unassigned partitions, and how many each of its readers may still get."""
 
     def __init__(self, topic: str, count: int, readers: Mapping[str, Member], racks: Racks) -> None:
         self.topic = topic
@@ -85,7 +85,7 @@ def alike(shares: list[Share]) -> list[list[Share]]:
 
 
 def give_together(shares: list[Share], assignment: Assignment) -> None:
-    """Partitions of one number to one reader that is near all of them, and has room for all."""
+    """Assign partitions of one number to one reader that is near all of them and has room for all."""
     if not shares[0].has_racks:
         return
     readers = list(shares[0].readers)

@@ -1,12 +1,11 @@
-"""Shares out partitions so that members keep what they had, and are balanced all the same.
+"""Assigns partitions so that members keep what they had and the group is still balanced.
 
-Members claim what they own. A partition that two claim belongs to the claim of the newer generation, and to neither if
-both are of the same. If all members subscribe to the same topics, each gets its exact share (`equal`); else partitions
-move one by one as long as that makes the group more even (`mixed`).
+Members claim what they own. If two members claim a partition, the claim of the newer generation counts; if both are of
+the same generation, neither does. If all members subscribe to the same topics, each gets its exact share (`equal`);
+else partitions move one by one as long as that makes the group more even (`mixed`).
 
-Where Java's assignor breaks its own rules, this one does not follow: partitions that do not exist any more are not
-kept, and none goes to a member that does not subscribe to its topic, be it that it owned it in an older generation or
-that it subscribes to nothing at all.
+Java's assignor breaks its own rules in some cases; this one does not. It keeps no partitions that no longer exist, and
+assigns none to a member that does not subscribe to its topic, even if that member owned it in an older generation.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def assign(members: Members, counts: Mapping[str, int], racks: Racks) -> Shared:
 
 
 class Claims:
-    """What members own by their own account, put in order."""
+    """The partitions that members claim to own, with conflicts resolved."""
 
     def __init__(self, members: Members, counts: Mapping[str, int]) -> None:
         self.owned: Assignment = {}

@@ -1,4 +1,4 @@
-"""What members with a sticky assignor tell the leader about their last assignment, in the user data of a subscription.
+"""The last assignment of a member with a sticky assignor, in the user data of its subscription.
 
 sticky: an array of (topic, array of partitions), and the generation that it was assigned in. cooperative-sticky: the
 generation alone, because the subscription itself names the partitions. Kafka's Java client writes and reads the same.
@@ -24,7 +24,7 @@ def write_sticky(owned: Sequence[TopicPartition], generation: int) -> bytes:
 
 
 def read_sticky(data: bytes | None) -> tuple[tuple[TopicPartition, ...], int]:
-    """Partitions and generation; nothing for bytes that are neither. The first version had no generation."""
+    """Partitions and generation; empty for bytes that cannot be read. The first version had no generation."""
     if not data:
         return NOTHING
     found: list[TopicPartition] = []

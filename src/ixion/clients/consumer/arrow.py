@@ -3,9 +3,9 @@
     key binary, value binary, topic string, partition int32, offset int64, timestamp timestamp[ms, UTC],
     timestampType int32, headers list<struct<key: string, value: binary>>
 
-The buffers of the columns are handed over, not copied; topic and partition are made for the occasion. As with the
-connector, a record without headers has null for them. pyarrow is an extra (``pip install "ixion[arrow]"``) and is
-imported by the first call.
+The buffers of the columns are passed on, not copied; the topic and partition columns are created here. As with the
+connector, a record without headers has null for them. pyarrow is an extra (``pip install "ixion[arrow]"``), imported by
+the first call.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def header_type() -> pyarrow.DataType:
 
 
 def to_arrow(place: TopicPartition, columns: Columns, *, headers: bool = True) -> pyarrow.RecordBatch:
-    """The rows as a record batch; `headers` leaves their column out or in."""
+    """The rows as a record batch; `headers` says whether it has that column."""
     import pyarrow as pa
 
     schema = arrow_schema(headers=headers)

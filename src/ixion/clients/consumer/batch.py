@@ -1,4 +1,4 @@
-"""Records of one partition as columns, as a consumer hands them out."""
+"""Records of one partition as columns, as a consumer returns them."""
 
 from __future__ import annotations
 

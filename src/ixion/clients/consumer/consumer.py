@@ -4,12 +4,12 @@
         for record in consumer:
             print(record.topic, record.partition, record.offset, record.key, record.value)
 
-`poll` follows the numbered steps of the consumer's document; each step is named where it is taken. Records that were
-fetched are handed out first, the half-read fetch among them; the next fetches are under way before poll returns. A
-consumer belongs to one thread at a time; only `wakeup` may be called from others. In a group a second thread sends
-heartbeats, and takes in what is fetched, while the caller is busy with its records.
+`poll` follows the numbered steps of the consumer's document; each step is named where it is taken. Fetched records are
+returned first, with the rest of a half-read fetch; the next fetches are sent before poll returns. A consumer belongs to
+one thread at a time; only `wakeup` may be called from others. In a group a second thread sends heartbeats, and receives
+fetches, while the caller processes its records.
 
-The decisions are those of `ixion.clients.core.consumer`; here is what waits.
+`ixion.clients.core.consumer` decides; this module waits.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Consumer(ConsumerFace):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Close. After an exception nothing is committed automatically: it may be about the last record handed out."""
+        """Close. After an exception nothing is committed automatically: the last record may be the cause."""
         if kind is not None and not self._closed:
             self._machine.stop_committing()
         self.close()
@@ -91,15 +91,15 @@ class Consumer(ConsumerFace):
         *,
         pattern: str | re.Pattern[str] | None = None,
     ) -> None:
-        """Read these topics, or all whose whole names match `pattern`, with the other members of the group; takes the
-        place of what was subscribed before."""
+        """Read these topics, or all whose whole names match `pattern`, with the other members of the group. Replaces
+        the previous subscription."""
         with self._entered(), self._lock:
             self._machine.subscribe(topics, pattern, time.monotonic())
             self._listener = listener or RebalanceListener()
             self._engine.stands_in = True
 
     def unsubscribe(self) -> None:
-        """Read nothing any more: leave the group, and give up all partitions. Nothing is committed."""
+        """Leave the group and give up all partitions. Commits nothing."""
         with self._entered():
             machine = self._machine
             try:
@@ -113,14 +113,14 @@ class Consumer(ConsumerFace):
                     machine.forget_group()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions, whatever others read. Those that stay keep their positions."""
+        """Read exactly these partitions, without a group. Those that were assigned before keep their positions."""
         with self._entered(), self._lock:
             self._machine.choose(partitions)
 
     # Records
 
     def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """Records that are here, or come within `timeout_s`; called again and again (step 1)."""
+        """Records that are fetched already, or arrive within `timeout_s`. Call it again and again (step 1)."""
         most = self._settings.max_poll_records if max_records is None else max_records
         with self._entered():  # steps 2 and 17
             found = self._wait_for(timeout_s, lambda: self._machine.buffer.take(most))
@@ -133,7 +133,7 @@ class Consumer(ConsumerFace):
         while True:
             yield from self.poll(FOREVER_S, 1)
             left = self._settings.max_poll_records - 1
-            while left > 0 and not self._woken.is_set():  # what is here already, without all of poll's steps
+            while left > 0 and not self._woken.is_set():  # fetched records, without all of poll's steps
                 with self._entered(), self._lock:
                     peeked = buffer.peek(min(PIECE, left))
                 if peeked is None:
@@ -157,7 +157,7 @@ class Consumer(ConsumerFace):
                     buffer.records += handed
 
     def batches(self, timeout_s: float = FOREVER_S) -> Iterator[ColumnBatch]:
-        """Records as columns, batch by batch, until none comes for `timeout_s`; the position moves with each."""
+        """Records as columns, batch by batch, until none arrives for `timeout_s`; the position moves with each."""
         while True:
             with self._entered():
                 found = self._wait_for(timeout_s, self._next_columns)
@@ -166,14 +166,14 @@ class Consumer(ConsumerFace):
             yield from found
 
     def wakeup(self) -> None:
-        """End the call that waits, or the next one that would, with WakeupError. For any thread and signal handler."""
+        """Interrupt the waiting call, or the next one that would wait, with WakeupError. From any thread or signal."""
         self._woken.set()
         self._engine.ring()
 
     # Positions
 
     def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record to be handed out."""
+        """The offset of the next record to be returned."""
         with self._entered():
             machine = self._machine
             state = machine.subscription.of(partition)
@@ -208,7 +208,7 @@ class Consumer(ConsumerFace):
         return self._list_offsets(dict.fromkeys(partitions, LATEST))
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset of that time (milliseconds) or later; None where no record is that young."""
+        """The first offset with that time (milliseconds) or later; None if no record is that young."""
         found = self._list_offsets(times)
         return {place: offset if offset >= 0 else None for place, offset in found.items()}
 
@@ -218,8 +218,8 @@ class Consumer(ConsumerFace):
         *,
         timeout_s: float | None = None,
     ) -> None:
-        """Commit the positions, or these offsets, and wait until it is done. CommitFailedError if the group has gone
-        on without us."""
+        """Commit the positions, or these offsets, and wait. CommitFailedError if the group has rebalanced without this
+        member."""
         with self._entered():
             with self._lock:
                 errand = self._machine.commit(offsets)
@@ -231,7 +231,7 @@ class Consumer(ConsumerFace):
         on_commit: OnCommit | None = None,
     ) -> None:
         """Commit without waiting. `on_commit` is called with the offsets and the error, or None, within a later poll,
-        commit or close. A fault that may pass is not retried: a later commit would be overtaken."""
+        commit or close. A retriable fault is not retried, because the retry could overtake a later commit."""
         with self._entered(), self._lock:
             self._machine.commit(offsets, retries=False, on_commit=on_commit or ignore_commit)
             self._engine.pump(time.monotonic())
@@ -243,7 +243,7 @@ class Consumer(ConsumerFace):
     def committed_metadata(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What is committed, with its text."""
+        """The committed offsets with their metadata."""
         with self._entered():
             with self._lock:
                 errand = self._machine.stored_offsets(partitions)
@@ -251,21 +251,21 @@ class Consumer(ConsumerFace):
             return {place: errand.found.get(place) for place in errand.places}
 
     def metrics(self) -> dict[str, int]:
-        """Counters and gauges at this moment, by Kafka's names."""
+        """Current counters and gauges, by Kafka's names."""
         with self._lock:
             return self._machine.metrics()
 
     @property
     def trouble(self) -> KafkaError | None:
-        """Why nothing comes at the moment, if brokers are the reason."""
+        """Why no records arrive at the moment, if brokers are the reason."""
         with self._lock:
             return self._machine.trouble
 
     def close(self, timeout_s: float = 30.0, *, leave: bool | None = None) -> None:
-        """Commit, if that is automatic, leave the group and hang up. A second call does nothing.
+        """Commit, if automatic commits are on, leave the group and close the connections. A second call does nothing.
 
-        `leave` says whether the member tells its group (KIP-1092); if it is None, a static member keeps its partitions
-        until its session ends.
+        `leave` says whether the member leaves its group (KIP-1092). With None, a static member stays until its session
+        ends.
         """
         with self._guard:
             if self._closed:
@@ -280,7 +280,7 @@ class Consumer(ConsumerFace):
                 self._engine.stop()
                 self._tell()
 
-    # Within
+    # Internals
 
     def _let_go(self) -> None:
         self._engine.abandon()
@@ -349,7 +349,7 @@ class Consumer(ConsumerFace):
                 self._machine.done(duty)
 
     def _await(self, errand: Errand, timeout_s: float | None = None) -> None:
-        """Drive until it is done; its fault is raised."""
+        """Drive until the errand is done; raises its fault."""
         within_s = self._timeout_s if timeout_s is None else timeout_s
         with self._lock:
             is_over = lambda: errand.is_done or self._woken.is_set()  # noqa: E731
@@ -370,7 +370,7 @@ class Consumer(ConsumerFace):
             return {place: errand.found[place][0] for place in times}
 
     def _part(self, until_s: float, leave: bool | None) -> None:
-        """Commit what is to be committed, tell the listener, and leave."""
+        """Do the last automatic commit, call the listener, and leave the group."""
         machine = self._machine
         try:
             with self._lock:
@@ -396,7 +396,7 @@ def do_nothing() -> None:
 
 
 def ignore_commit(offsets: Mapping[TopicPartition, OffsetAndMetadata], error: KafkaError | None) -> None:
-    """Nobody asked for the outcome."""
+    """Does nothing: the caller gave no callback."""
 
 
 def is_told(machine: ConsumerMachine) -> bool:

@@ -1,7 +1,7 @@
-"""What happens to records before a caller gets them: deserializers, then interceptors.
+"""Deserializers and interceptors, which see records before a caller gets them.
 
-A value that cannot be deserialized is raised when it is reached, after all that was polled before it has been handed
-out, and at every poll until the caller seeks behind it: the position stays at it.
+A value that cannot be deserialized raises when it is reached, after all earlier records have been returned, and at
+every poll until the caller seeks past it: the position stays at it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Decoding:
         self._value = value_deserializer
 
     def apply(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
-        """The records as the caller gets them; those from one that fails on are given back, unless it is the first."""
+        """The deserialized records. If one fails, it and the later ones are put back, unless it is the first."""
         if not records or not self.is_needed:
             return records
         if self._key is not None or self._value is not None:
@@ -65,7 +65,7 @@ class Decoding:
         return records
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Tell the interceptors."""
+        """Call the interceptors."""
         for interceptor in self.interceptors:
             try:
                 interceptor.on_commit(offsets)

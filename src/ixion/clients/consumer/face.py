@@ -33,7 +33,7 @@ class ConsumerFace:
     _is_in_listener = False
 
     def _prepare(self, bootstrap: str, group: str | None, settings: Mapping[str, Any]) -> None:
-        """What both faces are made of. TypeError or ValueError, naming it, for a wrong setting or address."""
+        """Build the parts that both faces share. TypeError or ValueError, naming it, for a wrong setting or address."""
         security, others = split_security(settings)
         self._settings = read_settings(others)
         self._timeout_s = self._settings.default_api_timeout_ms / 1000
@@ -49,8 +49,8 @@ class ConsumerFace:
         )
 
     def __del__(self) -> None:
-        """A consumer that nobody can close any more ends its part in the group, without a word to its coordinator. A
-        copy in a forked child, and those left at the end of the program, are let alone."""
+        """A consumer that is dropped without close() stops, without leaving its group. Copies in a forked child, and
+        consumers left at the end of the program, are ignored."""
         if not self._closed and self._made_in == os.getpid() and not sys.is_finalizing():
             self._closed = True
             self._let_go()
@@ -58,12 +58,12 @@ class ConsumerFace:
             warn_unclosed(self, "consumer", "" if group is None else ": its group waits until its session times out")
 
     def _let_go(self) -> None:
-        """Stop the engine, from whatever thread."""
+        """Stop the engine, from any thread."""
         raise NotImplementedError
 
     @contextmanager
     def _undone_on_error(self) -> Iterator[None]:
-        """The caller gets no consumer that it could close."""
+        """Stop the engine if the constructor fails: the caller gets no consumer to close."""
         try:
             yield
         except BaseException:
@@ -72,16 +72,16 @@ class ConsumerFace:
             raise
 
     def _check_listener(self) -> None:
-        """ConsumerUseError within a listener, which would be called again and again."""
+        """ConsumerUseError within a rebalance listener, which poll would call again."""
         if self._is_in_listener:
             raise ConsumerUseError("a rebalance listener cannot poll")
 
     def _inside(self) -> AbstractContextManager[object]:
-        """Only one caller is inside, of a consumer that is open, and the machine does not move meanwhile."""
+        """Admits one caller of an open consumer; the machine does not run meanwhile."""
         raise NotImplementedError
 
     def _stirred(self) -> None:
-        """There may be something to do for the engine."""
+        """Let the engine run: there may be something to send."""
 
     def assignment(self) -> list[TopicPartition]:
         with self._inside():
@@ -94,7 +94,7 @@ class ConsumerFace:
             return [] if group is None else sorted(group.member.topics)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out and fetch nothing of these until they are resumed."""
+        """Return and fetch nothing of these until they are resumed."""
         with self._inside():
             for partition in partitions:
                 self._machine.subscription.pause(partition)
@@ -120,7 +120,7 @@ class ConsumerFace:
         return [] if found is None else [ColumnBatch(*found)]
 
     def _tell(self) -> None:
-        """Run interceptors and callbacks of commits that are over."""
+        """Run interceptors and callbacks of finished commits."""
         told = self._machine.told
         while told:
             commit = told.popleft()

@@ -1,8 +1,8 @@
-"""One thread at a time: the guard at the door of every call of a consumer (steps 2 and 17 of the poll).
+"""Lets one thread at a time use a consumer (steps 2 and 17 of the poll).
 
-A consumer keeps positions, half-read fetches and sockets without locks. A second thread that calls while the first is
-inside is a mistake of the program, and is reported at once instead of corrupting anything. One thread after the other
-is fine. A forked child shares the parent's sockets, so every call there is a mistake.
+A consumer keeps positions, half-read fetches and sockets without locks. A second thread that calls meanwhile is a
+mistake of the program, and gets an error at once. One thread after the other is fine. A forked child shares the
+parent's sockets, so every call there is a mistake.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a caller can have called when partitions come and go, and when records and commits pass by."""
+"""Callbacks of a consumer: rebalance listeners, and interceptors of records and commits."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ixion.clients.metadata import TopicPartition
 
 
 class RebalanceListener:
-    """What to do when partitions come and go; called within poll. Override what you need, with `async` on asyncio."""
+    """Called within poll when partitions are assigned or revoked. Override what you need, with `async` on asyncio."""
 
     def on_assigned(self, partitions: Sequence[TopicPartition]) -> object:
-        """They are ours, and nothing of them has been read yet: the place to seek."""
+        """These partitions are assigned, and nothing of them has been read yet. Seek here."""
 
     def on_revoked(self, partitions: Sequence[TopicPartition]) -> object:
-        """They are about to be given up: the last chance to commit."""
+        """These partitions are about to be revoked: the last chance to commit."""
 
     def on_lost(self, partitions: Sequence[TopicPartition]) -> object:
-        """They were taken away; others may read them already, so that a commit would fail."""
+        """These partitions were lost; others may read them already, so a commit would fail."""
 
     def hear(self, kind: str, partitions: Sequence[TopicPartition]) -> object:
         if kind == "assigned":
@@ -28,7 +28,7 @@ class RebalanceListener:
 
 
 class Interceptor(Protocol):
-    """Sees records before the caller does, and what was committed. What it raises is logged, and changes nothing."""
+    """Sees records before the caller does, and committed offsets. Its errors are logged and ignored."""
 
     def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]: ...
 

@@ -3,9 +3,9 @@
     for place, columns in read_ranges("127.0.0.1:9092", {TopicPartition("orders", 0): (0, 1000)}):
         print(place, columns.offsets[0], len(columns))
 
-A range is from its first offset to before its second. Offsets in it may have no record for us: transaction markers,
-aborted records, what compaction or retention took. A partition whose range is read is fetched no longer. The caller may
-stop at any time.
+A range goes from its first offset to before its second. Offsets in it may have no record: transaction markers, aborted
+records, records removed by compaction or retention. A partition whose range is read is no longer fetched. The caller
+may stop at any time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_ranges(
     **options: Unpack[ReaderOptions],
 ) -> Iterator[tuple[TopicPartition, Columns]]:
     """KafkaError if nothing can be read for `patience_s`. `on_missed` is called with the number of offsets that
-    retention took before they were read."""
+    retention deleted before they were read."""
     ends = {place: end for place, (start, end) in ranges.items() if start < end}
     if not ends:
         return

@@ -1,4 +1,4 @@
-"""A record as a consumer hands it out: the record of the batch, and where it is from."""
+"""A record that a consumer returns: the record of the batch, with its topic and partition."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ixion.records.record import Record
 
 @final
 class ConsumerRecord:
-    """Key, value and headers are cut out of their batch when they are asked for; keep them, not the record. With
-    deserializers, key and value are what these have made."""
+    """Key, value and headers are decoded from their batch when they are first used; keep them, not the record. With
+    deserializers, key and value are the results of these."""
 
     def __init__(self, topic: str, partition: i64, record: Record) -> None:
         self.topic = topic
@@ -49,7 +49,7 @@ class ConsumerRecord:
 
 
 def take(records: Iterator[Record], most: i64, topic: str, partition: i64, found: list[ConsumerRecord]) -> bool:
-    """Append up to `most` of the records to `found`; whether there may be more."""
+    """Append up to `most` of the records to `found`. True if there may be more."""
     if most <= 0:
         return True
     for record in records:

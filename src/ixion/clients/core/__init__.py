@@ -1,5 +1,5 @@
-"""What every client shares, without sockets, clocks or sleeps: time and random numbers are arguments.
+"""The core of every client, without sockets, clocks or sleeps: time and random numbers are arguments.
 
-`connection` is one connection, `cluster` what is known of the cluster, `client` decides which broker is asked, and when
-it is asked again. Shells around them (`ixion.clients.line`, and the two faces of each client) do the I/O.
+`connection` is one connection, `cluster` the known state of the cluster, `client` decides which broker gets a request
+and when it is repeated. Shells around them (`ixion.clients.line`, and the two faces of each client) do the I/O.
 """

@@ -1,8 +1,8 @@
-"""Pauses that double from `first_s` to `most_s`, each by up to a fifth longer or shorter.
+"""Pauses that double from `first_s` to `most_s`, with a jitter of 20 %.
 
     first 0.1, most 1.0:   0.1  0.2  0.4  0.8  1.0  1.0 …     each times 0.8 … 1.2
 
-The fifth keeps many clients that lost the same broker from coming back at the same moment.
+The jitter keeps many clients that lost the same broker from reconnecting at the same moment.
 """
 
 from __future__ import annotations
@@ -22,6 +22,6 @@ class Backoff:
         self._random = random
 
     def pause_s(self, failures: int) -> float:
-        """After so many failures in a row, 1 for the first."""
+        """The pause after this many failures in a row; 1 is the first."""
         plain = min(self._first_s * 2.0 ** min(max(failures, 1) - 1, 30), self._most_s)
         return plain * (1 - JITTER + 2 * JITTER * self._random())

@@ -1,5 +1,5 @@
-"""Checks of what callers hand to a client. A wrong value that got further would spoil the request it travels in, and
-with it everything else in that request."""
+"""Checks of arguments. A wrong value must not get further: it would spoil the request it travels in, and everything
+else in that request."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ MAX_I64: Final = 2**63 - 1
 
 
 def check_topic(name: object) -> None:
-    """TypeError for what is no text, KafkaError for a name that no topic can have."""
+    """TypeError if it is not text, KafkaError if no topic can have that name."""
     if not isinstance(name, str):
-        raise TypeError(f"a topic is named by text, not by {name!r}")
+        raise TypeError(f"a topic name must be text, not {name!r}")
     check_topic_name(name)
 
 
 def check_place(place: object) -> TopicPartition:
     """A topic and the number of a partition. TypeError, ValueError or KafkaError for anything else."""
     if not isinstance(place, tuple) or len(place) != 2:
-        raise TypeError(f"a partition is a TopicPartition, not {place!r}")
+        raise TypeError(f"a partition must be a TopicPartition, not {place!r}")
     topic, number = place
     check_topic(topic)
     if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"the number of a partition is whole, not {number!r}")
+        raise TypeError(f"a partition number must be a whole number, not {number!r}")
     if not 0 <= number <= MAX_I32:
         raise ValueError(f"there is no partition {number}")
     return TopicPartition(topic, number)
@@ -36,18 +36,18 @@ def check_place(place: object) -> TopicPartition:
 def check_long(what: str, value: object) -> int:
     """A whole number that fits into the 64 bits of the protocol, and is not negative."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{what} is a whole number, not {value!r}")
+        raise TypeError(f"{what} must be a whole number, not {value!r}")
     if not 0 <= value <= MAX_I64:
         raise ValueError(f"{what} is {value}; allowed are whole numbers from 0 to {MAX_I64}")
     return value
 
 
 def size_of_headers(headers: Sequence[object]) -> int:
-    """An upper estimate of their bytes. TypeError for headers that are none."""
+    """An upper bound of their bytes. TypeError for invalid headers."""
     size = 5 + len(headers)
     for header in headers:
         if not isinstance(header, tuple | list) or len(header) != 2 or not isinstance(header[0], str):
-            raise TypeError(f"a header is a pair of a name and bytes, not {header!r}")
+            raise TypeError(f"a header must be a pair of a name and bytes, not {header!r}")
         name, value = header
         if value is not None and not isinstance(value, bytes | bytearray):
             raise TypeError(f"the value of header {name!r} is a {type(value).__name__}; give bytes or None")

@@ -1,4 +1,4 @@
-"""Which broker is asked, over which connection, and when again: the part of a client that all clients share.
+"""Which broker gets a request, over which connection, and when it is retried: the part that all clients share.
 
     client = Client([Address("127.0.0.1", 9092)], ClientSettings(), random)
     machine = client.ready(node_id, now_s)        # None while it is being connected or may not be tried yet
@@ -6,14 +6,13 @@
     client.tick(now_s)                            # timeouts, metadata; completes what has arrived
     client.wake_s                                 # when to tick next, if no socket stirs before
 
-`take_opened` gives the shell the machines that it must connect; it feeds them and calls `tick` after. A machine that is
-closed is left by the shell when it sees that. Each broker has at most one connection; the ids below 0 are the bootstrap
-addresses, which are used until the metadata has named brokers, and again when none of those can be reached
-(KIP-899, KIP-1102).
+The shell connects the machines of `take_opened`, feeds them and calls `tick` afterwards. The shell drops a machine when
+it sees that it is closed. Each broker has at most one connection; ids below 0 are the bootstrap addresses, which are
+used until the metadata has named brokers, and again when none of those can be reached (KIP-899, KIP-1102).
 
-A broker that refuses our credentials, or shows a certificate that does not hold, is no lost connection: `denied` has
-the fault until a broker lets us in. Callers that wait for metadata get it at once, and no broker is asked on our own
-account until a caller wants something again.
+A broker that refuses our credentials, or shows an invalid certificate, does not count as a lost connection: `denied`
+has the fault until a broker accepts us. Callers that wait for metadata get it at once, and the client sends no requests
+of its own until a caller wants something again.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class ClientSettings(NamedTuple):
     metadata_max_age_s: float = 300.0
     metadata_max_idle_s: float = 300.0
     connections_max_idle_s: float = 540.0
-    creates_topics: bool = True  # whether the broker may create a topic that is asked for
+    creates_topics: bool = True  # whether the broker may create a missing topic
     security: Security = PLAINTEXT
 
 
@@ -73,8 +72,8 @@ class Client:
         self._opened: list[ConnectionMachine] = []
         self._failures: dict[int, int] = {}  # connections to a node that failed in a row
         self._not_before_s: dict[int, float] = {}  # when a node may be tried again
-        self._strangers: dict[int, KafkaError] = {}  # bootstrap addresses where no broker has answered
-        self._question: Question | None = None  # for metadata, under way
+        self._strangers: dict[int, KafkaError] = {}  # faults of bootstrap addresses where no broker has answered
+        self._question: Question | None = None  # the metadata request in flight
         self._uses_bootstrap = True
 
     @property
@@ -94,11 +93,11 @@ class Client:
 
     @property
     def is_owed(self) -> bool:
-        """Whether a broker has something to answer."""
+        """Whether a request is unanswered."""
         return any(machine.in_flight for machine in self._machines.values())
 
     def ready(self, node_id: int, now_s: float) -> ConnectionMachine | None:
-        """The connection to a broker, if it can take requests; it is opened if need be and allowed yet."""
+        """The connection to a broker, if it can take requests; else opens one, unless it must back off."""
         machine = self._machines.get(node_id)
         if machine is None:
             address = self._address(node_id)
@@ -108,7 +107,7 @@ class Client:
         return machine if machine.is_ready(now_s) else None
 
     def least_loaded(self, now_s: float) -> ConnectionMachine | None:
-        """Some broker that can be asked: the one with the fewest requests under way. Opens one if there is none."""
+        """The ready broker with the fewest requests in flight. Opens a connection if there is none."""
         best: ConnectionMachine | None = None
         connecting = False
         for node_id, machine in self._machines.items():
@@ -123,7 +122,7 @@ class Client:
         return best
 
     def tick(self, now_s: float) -> None:
-        """Take in what has come, give up what takes too long, ask for metadata that is wanted."""
+        """Deliver answers, expire requests, and request metadata that is wanted."""
         for node_id, machine in list(self._machines.items()):
             if machine.deadline_s <= now_s:
                 machine.expire(now_s)  # the consumer's step 11.9
@@ -142,7 +141,7 @@ class Client:
 
     @property
     def wake_s(self) -> float:
-        """When `tick` has something to do even if no socket stirs."""
+        """When `tick` has something to do even if no socket is ready."""
         wake_s = NEVER
         for machine in self._machines.values():
             wake_s = min(wake_s, machine.deadline_s)
@@ -152,7 +151,7 @@ class Client:
 
     @property
     def some_ready_s(self) -> float:
-        """When `least_loaded` may find a broker; NEVER while one is being connected, because that is news in itself."""
+        """When `least_loaded` may find a broker; NEVER while one is being connected: its socket will wake us."""
         found_s = NEVER
         has_some = False
         for node_id, machine in self._machines.items():
@@ -163,7 +162,7 @@ class Client:
         return found_s if has_some else self._next_try_s()
 
     def may_try_s(self, node_id: int) -> float:
-        """When a broker that could not be reached may be tried again; 0 for one that may be at once."""
+        """When an unreachable broker may be tried again; 0: at once."""
         return self._not_before_s.get(node_id, 0.0)
 
     def failures(self, node_id: int) -> int:
@@ -184,7 +183,7 @@ class Client:
         return UnreachableError("; ".join(self._strangers[node_id].message for node_id in self._bootstrap))
 
     def try_again(self) -> None:
-        """A caller wants something: what was refused or not reached before may have been mended."""
+        """A caller wants something: forget refusals and unreachable addresses, which may work again."""
         self.denied = None
         self._strangers.clear()
 
@@ -193,7 +192,7 @@ class Client:
         return machine is not None and not machine.ready
 
     def close(self, fault: KafkaError, now_s: float) -> None:
-        """Hang up; every request under way completes with the fault."""
+        """Close all connections; requests in flight complete with the fault."""
         self.is_closed = True
         machines, self._machines = self._machines, {}
         for machine in machines.values():
@@ -201,7 +200,7 @@ class Client:
             self._deliver(machine, now_s)
 
     def drop_connections(self, fault: KafkaError, now_s: float) -> None:
-        """Leave all connections; every request under way completes with the fault."""
+        """Drop all connections; requests in flight complete with the fault."""
         for machine in self._machines.values():
             machine.close(fault)
         self.tick(now_s)
@@ -214,7 +213,7 @@ class Client:
             pending.complete(outcome, now_s)  # the producer's step 11.23
 
     def learn(self, found: ClusterMetadata, topics: Sequence[str], now_s: float, *, is_all: bool = False) -> None:
-        """Take in metadata that a caller has asked for by itself."""
+        """Take metadata that a caller has requested itself."""
         self._uses_bootstrap = False
         self.cluster.learn(found, topics, now_s, is_all=is_all)
 
@@ -284,7 +283,7 @@ class Client:
         self._opened.append(machine)
 
     def _leave(self, node_id: int, machine: ConnectionMachine, now_s: float) -> None:
-        """A connection is over: pause, look at the metadata again, and go back to the start if none is left."""
+        """After a lost connection: back off, refresh the metadata, and use bootstrap addresses if no broker is left."""
         del self._machines[node_id]
         self.fault = machine.fault
         failures = self._failures.get(node_id, 0) + 1

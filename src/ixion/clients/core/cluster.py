@@ -1,15 +1,15 @@
-"""What a client knows of its cluster, and when it must ask again.
+"""The metadata of a client, and when it must be refreshed.
 
-Leaders carry epochs: what a broker says about a partition replaces what we know unless it is older, whether it comes in
-a Metadata answer or as the hint of a refusal (KIP-951: "not me, broker 3 leads, epoch 8"). A hint spares the refresh.
+Leaders carry epochs. What a broker says about a partition replaces what we know unless it is older, whether it is in a
+Metadata answer or the hint of a refusal (KIP-951: "not me, broker 3 leads, epoch 8"). A hint saves a refresh.
 
-Topics are asked for when a caller first wants them (`want`), when something has shown that what we know is stale
-(`mark_stale`), and every `max_age_s`. A topic that nobody has wanted for `max_idle_s` is forgotten. Failures of a topic
-(unknown, not authorized) are kept for the callers that wait for it.
+A topic is requested when a caller first wants it (`want`), when its metadata proves stale (`mark_stale`), and every
+`max_age_s`. A topic that no caller has wanted for `max_idle_s` is forgotten. Failures of a topic (unknown, not
+authorized) are kept for the callers that wait for it.
 
-A topic that is new is asked for alone and at once (KIP-526), so that the thousandth topic of a producer costs what the
-first did. A topic whose answer was not complete (it is being created, or elects a leader) is asked for again alone,
-after the pause of `retry.backoff.ms`. Everything else asks for all topics in use, after that pause.
+A new topic is requested alone and at once (KIP-526), so that a producer's thousandth topic costs as much as its first.
+A topic with an incomplete answer (it is being created, or elects a leader) is requested again alone, after
+`retry.backoff.ms`. All other refreshes request all topics in use, after that pause.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from ixion.clients.metadata import ClusterMetadata, Node, Partition, Topic, Topi
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.ids import ZERO_ID
 
-MOST_REASONS: Final = 1000  # of topics that nobody wants any more
+MOST_REASONS: Final = 1000  # of topics that are no longer wanted
 
 
 class ClusterState:
     def __init__(
         self, backoff: Backoff, *, max_age_s: float = 300.0, max_idle_s: float = 300.0, creates_topics: bool = False
     ) -> None:
-        """With `creates_topics` a topic that a broker does not know yet may be on its way."""
+        """With `creates_topics`, an unknown topic may be about to be created, so it is requested again."""
         self.nodes: dict[int, Node] = {}
         self.controller = -1
         self.cluster_id: str | None = None
         self.topics: dict[str, Topic] = {}
         self.names: dict[bytes, str] = {}  # topics by id
         self.changes = 0  # counts up with everything learnt
-        self.wants_all = False  # whether all topics are asked for, beside those that were named
-        self.knows_all = False  # whether the last answer was about all
+        self.wants_all = False  # whether to request all topics, not only those that were named
+        self.knows_all = False  # whether the last answer had all topics
         self._creates = creates_topics
         self._faults: dict[str, KafkaError] = {}
         self._reasons: dict[str, ErrorCode] = {}
-        self._wanted: dict[str, float] = {}  # topics, with when they were last wanted
+        self._wanted: dict[str, float] = {}  # topics, and when each was last wanted
         self._new: dict[str, None] = {}  # of these, those that no broker was asked about yet
         self._unfinished: dict[str, None] = {}  # and those to ask about again
         self._backoff = backoff
@@ -57,9 +57,9 @@ class ClusterState:
         self._not_before_s = 0.0
 
     def want(self, name: str, now_s: float) -> Topic | None:
-        """What is known of a topic; if nothing, it is asked for. KafkaError if a broker has said that it cannot be.
+        """The metadata of a topic; requested if it is unknown. KafkaError if a broker has refused it.
 
-        A failure is raised once: the next call asks again.
+        A failure is raised once; the next call requests the topic again.
         """
         topic = self.topics.get(name)
         if topic is None:
@@ -74,13 +74,13 @@ class ClusterState:
         return topic
 
     def touch(self, name: str, now_s: float) -> None:
-        """A topic is still in use."""
+        """Note that a topic is still in use."""
         if name not in self._wanted:
             self._ask_for(name)
         self._wanted[name] = now_s
 
     def want_only(self, names: Iterable[str], now_s: float) -> None:
-        """Those topics are in use, and no others."""
+        """Keep exactly these topics in use."""
         keep = set(names)
         for name in [name for name in self._wanted if name not in keep]:
             self._forget(name)
@@ -88,14 +88,14 @@ class ClusterState:
             self._reasons.pop(name, None)
             if not self.wants_all:
                 self._drop(name)
-        for name in sorted(name for name in keep if name not in self._wanted):  # few: this is done again and again
+        for name in sorted(name for name in keep if name not in self._wanted):  # few: this is called often
             self._ask_for(name)
             self._wanted[name] = now_s
         for name in self._wanted:
             self._wanted[name] = now_s
 
     def reason(self, name: str) -> str:
-        """What a broker last said of a topic that it did not describe."""
+        """Why a broker last did not describe a topic."""
         code = self._reasons.get(name)
         return "" if code is None else code.explanation
 
@@ -108,7 +108,7 @@ class ClusterState:
         return partition if partition.leader in self.nodes else None
 
     def mark_stale(self) -> None:
-        """Ask again, as soon as the pause between two questions allows."""
+        """Refresh as soon as the pause between two requests allows."""
         self._is_stale = True
 
     def is_due(self, now_s: float) -> bool:
@@ -116,7 +116,7 @@ class ClusterState:
 
     @property
     def due_s(self) -> float:
-        """When to ask next; NEVER while nothing is wanted and nothing is stale."""
+        """When the next request is due; NEVER if nothing is wanted or stale."""
         if self._new and self._failures == 0:
             return 0.0
         if self._is_stale or self._new or self._unfinished:
@@ -125,7 +125,7 @@ class ClusterState:
         return max(self._learnt_s + self._max_age_s, self._not_before_s) if is_in_use else NEVER
 
     def wanted(self, now_s: float) -> list[str]:
-        """The topics to ask for now, those that nobody has wanted for long left out."""
+        """The topics to request now. Drops topics that were not wanted for long."""
         for name in [name for name, at_s in self._wanted.items() if now_s - at_s > self._max_idle_s]:
             self._forget(name)
             self._drop(name)
@@ -135,7 +135,7 @@ class ClusterState:
         return sorted(self._new | self._unfinished if now_s >= self._not_before_s else self._new)
 
     def learn(self, found: ClusterMetadata, asked: Iterable[str], now_s: float, *, is_all: bool = False) -> None:
-        """Take in a broker's answer about the topics that were asked for, or about all."""
+        """Take a broker's answer about the requested topics, or about all."""
         self.nodes = found.nodes
         self.controller = found.controller
         self.cluster_id = found.cluster_id
@@ -171,20 +171,20 @@ class ClusterState:
                 self._keep(topic)
         if is_about_all or is_all:
             self._learnt_s = now_s
-            self._is_stale = self.wants_all > is_all  # wanted while the question was under way
+            self._is_stale = self.wants_all > is_all  # all were wanted while the request was in flight
         if len(self._reasons) > MOST_REASONS:
             self._reasons = {name: code for name, code in self._reasons.items() if name in self._wanted}
         self._not_before_s = now_s + self._backoff.pause_s(1)
         self.changes += 1
 
     def failed(self, now_s: float) -> None:
-        """No answer came."""
+        """The request failed."""
         self._failures += 1
         self._is_stale = True
         self._not_before_s = now_s + self._backoff.pause_s(self._failures)
 
     def deny(self, fault: KafkaError, now_s: float) -> None:
-        """No broker lets us in: topics that are waited for fail, and none is asked for until a caller wants one."""
+        """No broker accepts us: fail the wanted topics, and request none until a caller wants one."""
         for name in self._wanted:
             if name not in self.topics:
                 self._faults[name] = fault
@@ -194,7 +194,7 @@ class ClusterState:
         self._learnt_s = now_s
 
     def hint(self, place: TopicPartition, leader: int, epoch: int, nodes: dict[int, Node]) -> bool:
-        """What a refusal says about the leader (KIP-951); whether it is news."""
+        """Take the leader that a refusal names (KIP-951). True if it is new."""
         topic = self.topics.get(place.topic)
         if topic is None or leader < 0 or not 0 <= place.partition < len(topic.partitions):
             return False
@@ -212,14 +212,14 @@ class ClusterState:
         return [node.address for node in self.nodes.values()]
 
     def _ask_for(self, name: str) -> None:
-        """One that was refused before is no news: a caller that wants it again and again must not ask without end."""
+        """Request a topic. One that was refused before waits for the pause, so that no caller floods a broker."""
         if name in self._reasons:
             self._unfinished[name] = None
         else:
             self._new[name] = None
 
     def _forget(self, name: str) -> None:
-        """Nobody wants it any more."""
+        """Forget a topic that is no longer wanted."""
         self._wanted.pop(name, None)
         self._new.pop(name, None)
         self._unfinished.pop(name, None)

@@ -7,19 +7,19 @@
     machine.receive(data, now_s)
     machine.arrivals                               # (pending, answer): each `pending` comes back exactly once
 
-The shell writes `unsent` to its socket, calls `wrote` when it has, and `lost` when the socket breaks. It calls `expire`
-when `deadline_s` has passed. The first request of a connection asks which versions the broker speaks (ApiVersions,
-newest version first; an older broker says so and is asked again in its own), the next ones are those of `Login`, if
-there is one. Then the machine is READY and takes requests of others.
+The shell writes `unsent` to its socket, calls `wrote` afterwards, and `lost` when the socket breaks. It calls `expire`
+when `deadline_s` has passed. The first request of a connection asks for the broker's versions (ApiVersions, newest
+version first; an older broker refuses it and is asked in its own version), the next ones are those of `Login`, if there
+is one. Then the machine is READY and takes other requests.
 
-A login may last for a while only (KIP-368). From `login_until_s` on, the owner calls `log_in_again` before it sends the
-next request: the machine takes no requests until that is done; those under way are answered meanwhile.
+A login may have a limited lifetime (KIP-368). From `login_until_s` on, the owner calls `log_in_again` before it sends
+the next request: the machine takes no requests until that is done; requests in flight are answered meanwhile.
 
-A step of a login may need some milliseconds of a processor (SCRAM). A shell on an event loop sets `defers`: then such
-work is in `work`. The shell takes it out, has it done on a thread, and calls `worked`.
+A step of a login may take some milliseconds of a processor (SCRAM). A shell on an event loop sets `defers`: then such
+work is in `work`. The shell takes it, runs it on a thread, and calls `worked`.
 
-Answers come in the order of the requests. After any fault the machine is CLOSED, `fault` says why, and every request
-that was not answered comes back with it: such a request may or may not have been carried out.
+Answers come in the order of the requests. After any fault the machine is CLOSED, `fault` says why, and every unanswered
+request comes back with it: such a request may or may not have been carried out.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ READY: Final = 3
 CLOSED: Final = 4
 
 NEVER: Final = float("inf")
-JOIN_BELOW: Final = 64 * 1024  # bytes of a request that are cheaper to copy into one buffer than to send in pieces
-# The largest answer to believe in. "HTTP" and a TLS alert, read as a size, are above it: a client that reaches such a
-# server by mistake hears at once that this is no broker, and does not wait for a gigabyte.
+JOIN_BELOW: Final = 64 * 1024  # bytes of a request below which one copied buffer is cheaper than several pieces
+# The largest answer to accept. "HTTP" and a TLS alert, read as a size, are above it: a client that connects to such a
+# server by mistake fails at once instead of waiting for a gigabyte.
 ANSWER_BYTES: Final = 256 * 1024 * 1024
 SOFTWARE: Final = "ixion"
 ANY_VERSION: Final = 1 << 15
@@ -66,7 +66,7 @@ Outcome = Struct | KafkaError | None  # None: written, and no answer is due
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Pending:
-    """A request under way: `complete` is called once, with the answer or the fault that ended the connection."""
+    """A request in flight: `complete` is called once, with the answer or the fault that ended the connection."""
 
     def complete(self, outcome: Outcome, now_s: float) -> None:
         raise NotImplementedError
@@ -74,20 +74,20 @@ class Pending:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Login:
-    """The place of SASL: what is asked between ApiVersions and the first request of others. One for each connection."""
+    """The SASL requests between ApiVersions and the first other request. One object for each connection."""
 
-    lifetime_s: float = 0.0  # of the session that the last answer has opened; 0: as long as the connection
+    lifetime_s: float = 0.0  # of the session that the last answer opened; 0: that of the connection
 
     def first(self, versions: dict[int, tuple[int, int]]) -> tuple[ApiKey, int, Struct] | None:
         """The first request and its version, or None if the broker may be used at once."""
         raise NotImplementedError
 
     def prepare(self, answer: Struct) -> Callable[[], object] | None:  # noqa: ARG002
-        """Long work that `next` has to do with that answer, unless it was done before, on any thread."""
+        """Long work that `next` needs, to be done before on any thread."""
         return None
 
     def next(self, answer: Struct) -> tuple[ApiKey, int, Struct] | None:
-        """The request after that answer, or None when it is done. KafkaError if the broker refuses."""
+        """The request after that answer, or None when the login is done. KafkaError if the broker refuses."""
         raise NotImplementedError
 
 
@@ -120,7 +120,7 @@ class ConnectionMachine:
         self.features: dict[str, int] = {}  # finalized, by name
         self.unsent: deque[memoryview] = deque()
         self.arrivals: deque[tuple[Pending, Outcome]] = deque()
-        self.throttled_until_s = 0.0  # the broker wants nothing before (KIP-219)
+        self.throttled_until_s = 0.0  # send nothing before (KIP-219)
         self.login_until_s = NEVER  # when `log_in_again` is due
         self.defers = False
         self.work: Callable[[], object] | None = None
@@ -140,7 +140,7 @@ class ConnectionMachine:
         return self.phase == READY
 
     def is_ready(self, now_s: float) -> bool:
-        """Whether it takes requests. One whose session is about to end logs in again first."""
+        """Whether it takes requests. If its session is about to end, it logs in again first."""
         if self.phase == READY and now_s >= self.login_until_s:
             self.log_in_again(now_s)
         return self.phase == READY
@@ -154,12 +154,12 @@ class ConnectionMachine:
         return len(self._pending) + len(self._unanswered)
 
     def may_send(self, limit: int, now_s: float) -> bool:
-        """Whether one more request is welcome: ready, not throttled, and fewer than `limit` under way."""
+        """Whether it takes one more request: ready, not throttled, and fewer than `limit` in flight."""
         return self.phase == READY and self.in_flight < limit and now_s >= self.throttled_until_s
 
     @property
     def deadline_s(self) -> float:
-        """When the broker's time for the next step is over."""
+        """When the next timeout of the broker is."""
         if self.phase == CLOSED:
             return NEVER
         if self.phase == CONNECTING:
@@ -168,7 +168,7 @@ class ConnectionMachine:
 
     @property
     def oldest_s(self) -> float:
-        """When the request was sent that waits longest, NEVER if none does."""
+        """When the oldest unanswered request was sent; NEVER if there is none."""
         oldest_s = self._pending[0][1] if self._pending else NEVER
         return min(oldest_s, self._unanswered[0][1]) if self._unanswered else oldest_s
 
@@ -201,8 +201,8 @@ class ConnectionMachine:
         answered: bool = True,
         held_s: float = 0.0,
     ) -> int:
-        """Queue a request; its correlation id. `answered=False` for a Produce with acks=0: it is done when written.
-        `held_s` is how long the broker may keep it before its time begins (a fetch that waits, a join)."""
+        """Queue a request; returns its correlation id. `answered=False` for a Produce with acks=0: it is done when
+        written. `held_s` is how long the broker may hold it before its timeout begins (a fetch that waits, a join)."""
         correlation_id, parts = self._wire.request(api, version, request, int(now_s * 1000), answered=answered)
         (self._pending if answered else self._unanswered).append((pending, now_s + held_s))  # the producer's step 11.17
         for part in joined(parts):
@@ -233,24 +233,24 @@ class ConnectionMachine:
 
     @property
     def room(self) -> memoryview | None:
-        """Where the rest of a large answer belongs, for a shell that can read it there; then `received`."""
+        """The buffer for the rest of a large answer, for a shell that can read into it and then calls `received`."""
         return self._wire.room
 
     def received(self, count: int, now_s: float) -> None:
-        """So many bytes were read into `room`."""
+        """`count` bytes were read into `room`."""
         if self.phase == CLOSED:
             return
         self._wire.received(count)
         self._take_answers(now_s)
 
     def worked(self, now_s: float) -> None:
-        """What was in `work` is done."""
+        """The deferred work is done."""
         answer, self._worked_on = self._worked_on, None
         if answer is not None and self.phase == AUTHENTICATING:
             self._take_answers(now_s, answer)
 
     def _take_answers(self, now_s: float, of_login: Struct | None = None) -> None:
-        """`of_login`: the answer that the login goes on with first."""
+        """`of_login` is the answer with which the login continues first."""
         self.last_used_s = now_s
         try:
             if of_login is not None:
@@ -280,20 +280,20 @@ class ConnectionMachine:
             self.close(DisconnectedError(f"{self.address} closed the connection{because}"))
 
     def expire(self, now_s: float) -> None:
-        """Close if the broker has let us wait for too long."""
+        """Close if the broker has exceeded its timeout."""
         if self.phase != CLOSED and now_s >= self.deadline_s:
             patience_s = self._connect_timeout_s if self.phase == CONNECTING else self._request_timeout_s
             self.close(self.late(patience_s))
 
     def late(self, seconds: float) -> KafkaError:
-        """The fault of a broker that has let us wait for so long."""
+        """The fault of a broker that did not answer for that long."""
         if self.phase == CONNECTING:
             return UnreachableError(f"{self.address} did not accept a connection within {seconds:.3g} s")
         done = "took no request" if self.unsent else "gave no answer"
         return TimedOutError(f"{self.address} {done} within {seconds:.3g} s")
 
     def close(self, fault: KafkaError) -> None:
-        """End it; what is under way comes back with the fault, in the order in which it was sent."""
+        """Close; requests in flight come back with the fault, in the order in which they were sent."""
         if self.phase == CLOSED:
             return
         self.phase = CLOSED
@@ -349,7 +349,7 @@ class ConnectionMachine:
             self._log_in(self._login, now_s)
 
     def log_in_again(self, now_s: float) -> None:
-        """The session ends soon, or has ended: log in on the same connection. Nothing to do unless READY."""
+        """Log in again on the same connection, before the session ends. Does nothing unless READY."""
         if self.phase == READY and self._login is not None:
             self._log_in(self._login, now_s)
 

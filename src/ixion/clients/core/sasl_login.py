@@ -2,9 +2,9 @@
 
     SaslHandshake(SCRAM-SHA-512)  ─▶        the broker knows the mechanism
     SaslAuthenticate(first)       ─▶        its answer goes to the exchange, which gives the next message
-    SaslAuthenticate(proof)       ─▶        the broker is proved, too: done; `lifetime_s` is the session's (KIP-368)
+    SaslAuthenticate(proof)       ─▶        the broker has proved itself, too: done; `lifetime_s` is set (KIP-368)
 
-A refusal is an AuthenticationError. Asking again would get the same answer.
+A refusal is an AuthenticationError, because a retry would get the same answer.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SaslCredentials(Credentials):
 
 
 class BearerCredentials(Credentials):
-    """A signed token, or what gives one: it is called for every login, so that the token can be a new one."""
+    """A signed token, or a function that returns one; it is called for every login, so the token may be renewed."""
 
     def __init__(self, give: Callable[[], str]) -> None:
         self._give = give

@@ -1,7 +1,7 @@
 """How the connections of a client are secured: by TLS, by a login, by both, or by neither.
 
-This is a value that `ClientSettings` carries. The shells around the machines do the TLS; the login is a part of each
-connection machine, so every connection gets one of its own.
+`ClientSettings` carries this value. The shells around the machines do the TLS; the login is part of each connection
+machine, so every connection has its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Tls:
-    """`context` has the authorities to trust and our certificate; it checks the host name if it is set to."""
+    """`context` has the trusted authorities and our certificate; it may check the host name."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self.context = context
@@ -24,10 +24,10 @@ class Tls:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Credentials:
-    """What a client logs in with. No secret is a part of its text."""
+    """The credentials of a client. Its text shows no secret."""
 
     def login(self) -> Login:
-        """For one connection."""
+        """A login for one connection."""
         raise NotImplementedError
 
 

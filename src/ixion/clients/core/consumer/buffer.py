@@ -1,11 +1,11 @@
-"""Fetches that are complete and not handed out yet, the half-read one among them (step 7 of the poll). No I/O.
+"""Fetches that are complete and not returned yet, with the half-read one (step 7 of the poll). No I/O.
 
-`max_poll_records` may end in the middle of a fetch. Its iterator is kept, and the next call goes on with it:
+`max_poll_records` may end in the middle of a fetch. Its iterator is kept, and the next call continues with it:
 
     fetched: 0..9 of a, 0..4 of b     take(6): a 0..5     take(6): a 6..9, b 0..1     take(6): b 2..4
 
-What is fetched of a paused partition waits here until it is resumed. A seek drops what is here of its partition. A
-damaged batch raises when it is reached, not before what lies ahead of it has been handed out, and every time after.
+Fetches of a paused partition wait here until it is resumed. A seek drops the fetches of its partition. A damaged batch
+raises when it is reached, after everything before it has been returned, and at every call after that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ixion.records.record import Record
 
 
 class Peeked(NamedTuple):
-    """Records of one partition. The caller that hands them out moves `state.position` behind each, and counts them."""
+    """Records of one partition. The caller moves `state.position` past each record that it returns, and counts them."""
 
     state: Assigned
     records: list[ConsumerRecord]
@@ -34,8 +34,8 @@ class Peeked(NamedTuple):
 
 class Buffer:
     def __init__(self, subscription: Subscription) -> None:
-        self.bytes: i64 = 0  # of all that is here
-        self.records = 0  # handed out so far
+        self.bytes: i64 = 0  # of all buffered fetches
+        self.records = 0  # returned so far
         self.finished = 0  # fetches that were read to their ends
         self._subscription = subscription
         self._waiting: deque[Fetched] = deque()
@@ -73,12 +73,12 @@ class Buffer:
         return self._next() is not None
 
     def next_offset(self, partition: TopicPartition) -> int | None:
-        """Behind the last record that is here, None if none is."""
+        """The offset after the last buffered record; None if there is none."""
         state = self._subscription.assigned.get(partition)
         return state.fetch_offset if state is not None and state.fetches else None
 
     def take(self, most: int) -> list[ConsumerRecord]:
-        """The next records, up to `most`; positions move behind them."""
+        """The next records, up to `most`; positions move past them."""
         found: list[ConsumerRecord] = []
         while len(found) < most:
             fetched = self._next()
@@ -102,8 +102,8 @@ class Buffer:
         return found
 
     def peek(self, most: int) -> Peeked | None:
-        """The next records of one fetch, up to `most`, for a caller that hands them out one by one. What it does not
-        hand out is given again by the next call of any kind, because the position is not behind it."""
+        """The next records of one fetch, up to `most`, for a caller that returns them one by one. The next call of any
+        kind returns the rest again, because the position is not past it."""
         while (fetched := self._next()) is not None:
             place = fetched.partition
             found: list[ConsumerRecord] = []
@@ -121,7 +121,7 @@ class Buffer:
         return None
 
     def take_columns(self) -> tuple[TopicPartition, Columns] | None:
-        """The next columns; the position moves behind them."""
+        """The next columns; the position moves past them."""
         while (fetched := self._next()) is not None:
             if self._half is not fetched or self._columns is None:
                 self._rewind(fetched)
@@ -141,7 +141,7 @@ class Buffer:
         return None
 
     def take_fetches(self) -> list[Fetched]:
-        """All that is here, fetch by fetch; positions move behind them."""
+        """All buffered fetches; positions move past them."""
         found: list[Fetched] = []
         while (fetched := self._next()) is not None:
             found.append(fetched)
@@ -157,7 +157,7 @@ class Buffer:
         return None
 
     def _records_of(self, fetched: Fetched) -> Iterator[Record]:
-        """From the position on: the iterator that is half read, unless the caller is elsewhere by now."""
+        """The records from the position on: the half-read iterator, unless the position has changed."""
         records = self._records
         if (
             self._half is fetched
@@ -172,7 +172,7 @@ class Buffer:
         return records
 
     def _rewind(self, fetched: Fetched) -> None:
-        """To the position: columns may have taken a part of it, or an error ended its iterator."""
+        """Rewind to the position: columns may have taken a part, or an error ended the iterator."""
         position = self._subscription.position(fetched.partition)
         assert position is not None, "a partition without a position is not fetched"
         fetched.offset = position

@@ -1,14 +1,14 @@
 """A member of a classic group: joins, takes part in rebalances, leaves.
 
-A join has two halves. JoinGroup waits until all members have come; the one that the coordinator names leader learns
-what the others subscribe to and assigns the partitions (`assignors`). SyncGroup carries its decision to the
+A join has two halves. JoinGroup waits until all members have joined; the member that the coordinator names leader gets
+the subscriptions of the others and assigns the partitions (`assignors`). SyncGroup carries its assignment to the
 coordinator, and to each member its share. From then on the member has a generation: commits and heartbeats name it, and
-the coordinator refuses those of an older one, so that a member which was given up for dead cannot overwrite anything.
+the coordinator refuses an older one, so that a member that was removed cannot overwrite anything.
 
     IDLE --begin--> WAITING --JoinGroup--> JOINING --> ASSIGNING (the leader only) --SyncGroup--> SYNCING --> IDLE
 
 An error on the way leads back to WAITING, with or without a member id. Heartbeats are sent in IDLE and WAITING: the
-caller may take its time to come back and join.
+caller may take its time to poll again and join.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ JOINING: Final = 2
 ASSIGNING: Final = 3
 SYNCING: Final = 4
 
-SUBSCRIPTION: Final = 3  # versions of what members tell each other, as Kafka's Java client writes them
+SUBSCRIPTION: Final = 3  # versions of the embedded protocol, as Kafka's Java client writes them
 ASSIGNMENT: Final = 3
 LEAVES_BY_LIST: Final = 3  # the version of LeaveGroup from which it names several members
 INSTANCES_FROM: Final = {ApiKey.JOIN_GROUP: 5, ApiKey.SYNC_GROUP: 3, ApiKey.HEARTBEAT: 3}
@@ -72,12 +72,12 @@ class ClassicMember(Member):
         self._session_s = session_s
         self._rebalance_s = rebalance_s
         self._heartbeat_s = heartbeat_s
-        self._owned: tuple[TopicPartition, ...] = ()  # what it still reads while it joins
+        self._owned: tuple[TopicPartition, ...] = ()  # what the consumer still reads while it joins
         self._joined: JoinGroupResponse | None = None  # while the leader assigns
         self._counts: dict[str, int] = {}  # partitions that the leader has assigned, by topic
         self._placed: dict[TopicPartition, frozenset[str]] = {}  # their racks, if the leader has one itself
         self._changes = 0  # of the cluster, as last looked at
-        self._farewell: tuple[str, str] | None = None  # a member id to take leave for, and why
+        self._farewell: tuple[str, str] | None = None  # a member id that must leave, and the reason
 
     def begin(self, owned: Sequence[TopicPartition]) -> None:
         self.is_joining = True
@@ -92,7 +92,7 @@ class ClassicMember(Member):
 
     @property
     def leader_topics(self) -> list[str]:
-        """What the leader must know of the cluster beside its own subscription."""
+        """Topics that the leader needs metadata of, besides its own subscription."""
         if self._joined is not None:
             return sorted({topic for told in self._members(self._joined).values() for topic in told.topics})
         return sorted(self._counts)
@@ -243,7 +243,7 @@ class ClassicMember(Member):
             if self.is_leader:
                 counts = self._count(self.leader_topics, now_s)
                 if counts is None:
-                    return  # the cluster is being asked
+                    return  # metadata is being requested
                 if not joined.skip_assignment:
                     shares = self._share_out(joined, counts)
                 self._counts = counts
@@ -307,7 +307,7 @@ class ClassicMember(Member):
         return self.instance_id if version >= INSTANCES_FROM[api] else None
 
     def _subscription(self, strategy: str) -> bytes:
-        """The user data for the leader, in the format of the Java client of that strategy."""
+        """The subscription for one strategy, with user data in the Java client's format."""
         data: bytes | None = None
         if strategy == STICKY and self.last[1] >= 0:
             data = write_sticky(*self.last)
@@ -330,7 +330,7 @@ class ClassicMember(Member):
         }
 
     def _count(self, topics: Sequence[str], now_s: float) -> dict[str, int] | None:
-        """How many partitions each topic has, those that do not exist left out; None while that is not known."""
+        """The number of partitions of each existing topic; None while that is not known."""
         cluster = self.client.cluster
         is_known = True
         counts: dict[str, int] = {}
@@ -358,7 +358,7 @@ class ClassicMember(Member):
         )
 
     def _racks(self, topics: Iterable[str]) -> dict[TopicPartition, frozenset[str]]:
-        """Where the replicas of each partition are, as far as brokers name their racks."""
+        """The racks of the replicas of each partition, as far as brokers name them."""
         cluster = self.client.cluster
         racks = {node_id: node.rack for node_id, node in cluster.nodes.items() if node.rack is not None}
         if not racks:
@@ -373,8 +373,8 @@ class ClassicMember(Member):
         }
 
     def _look_at_topics(self) -> None:
-        """The leader asks for a rebalance when a topic has come, gone or got more partitions, or its replicas are in
-        other racks than they were (KIP-881)."""
+        """Ask for a rebalance, as the leader, when a topic was created, deleted or grown, or its replicas are in other
+        racks (KIP-881)."""
         cluster = self.client.cluster
         if not self.is_leader or self._state != IDLE or self.generation < 0 or cluster.changes == self._changes:
             return
@@ -382,7 +382,7 @@ class ClassicMember(Member):
         for name in {*self._counts, *self.topics}:
             topic = cluster.topics.get(name)
             if topic is None and not cluster.reason(name):
-                continue  # not asked for yet
+                continue  # not requested yet
             if (0 if topic is None else len(topic.partitions)) != self._counts.get(name, 0):
                 self.must_rejoin = True
         if self._rack and self._racks(self._counts) != self._placed:
@@ -399,7 +399,7 @@ class ClassicMember(Member):
 
 
 def read_assignment(data: bytes) -> list[TopicPartition]:
-    """What the leader gave to a member; nothing for a client's own format."""
+    """The partitions that the leader assigned to a member; none if it is not a consumer's format."""
     if not data:
         return []
     try:
@@ -428,7 +428,7 @@ def read_member(strategy: str, metadata: bytes, instance_id: str | None) -> Told
     try:
         found = storage.decode(ConsumerProtocolSubscription, metadata)
     except DecodeError:
-        return Told(frozenset(), instance_id=instance_id)  # a client's own format
+        return Told(frozenset(), instance_id=instance_id)  # not a consumer's format
     data = None if found.user_data is None else bytes(found.user_data)
     rack, field = found.rack_id or "", max(found.generation_id, -1)
     if strategy == STICKY:

@@ -1,4 +1,4 @@
-"""How far a group has read: asked of its coordinator (OffsetFetch), and told to it (OffsetCommit)."""
+"""Offsets of a group: read from its coordinator (OffsetFetch) and committed to it (OffsetCommit)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, 
 
 
 class OffsetAndMetadata(NamedTuple):
-    """What is committed of a partition: the next offset to read, and a text of the committer's choice."""
+    """A committed offset: the next offset to read, and free text of the committer."""
 
     offset: int
     metadata: str = ""
@@ -105,7 +105,7 @@ class CoordinatorErrand(Errand):
             self.retry(outcome, now_s)
 
     def hear(self, code: ErrorCode, about: str, now_s: float) -> None:
-        """An error of the answer: asked again, or the end of it."""
+        """Handle an error of the answer: retry, or fail."""
         fault = KafkaError(code, f"{about}: {code.explanation}")
         if code in MOVED:
             self.coordinator.lose()
@@ -130,7 +130,7 @@ class CoordinatorAnswer(Pending):
 
 
 class Committed(CoordinatorErrand):
-    """What the group has committed of these partitions, None for nothing."""
+    """The committed offsets of these partitions; None if there is none."""
 
     def __init__(self, coordinator: Coordinator, places: Iterable[TopicPartition]) -> None:
         super().__init__(coordinator, f"reading the offsets of group {coordinator.group!r}")
@@ -190,7 +190,7 @@ class Committed(CoordinatorErrand):
 
 
 class Commit(CoordinatorErrand):
-    """Offsets that the group should keep. Without `retries` a fault that may pass ends it too."""
+    """Commits offsets. Without `retries` a retriable fault ends it too."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class Commit(CoordinatorErrand):
         super().__init__(coordinator, f"committing the offsets of group {coordinator.group!r}")
         self.offsets = dict(offsets)
         self.on_commit = on_commit
-        self.is_told = False  # the consumer has taken note of how it ended
+        self.is_told = False  # the consumer has seen its outcome
         self._member = member
         self._retries = retries
         if not self.offsets:

@@ -1,6 +1,6 @@
 """Finds the broker that coordinates a group, and keeps a connection to it that nothing else uses.
 
-A coordinator may hold the answer to a join for minutes. Fetches travel over another connection meanwhile.
+A coordinator may hold the answer to a join for minutes, so fetches use another connection.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 class Coordinator(Pending):
     def __init__(self, client: Client, group: str) -> None:
         self.group = group
-        self.fault: KafkaError | None = None  # why it cannot be found, if no retry can mend that
+        self.fault: KafkaError | None = None  # why it cannot be found, if no retry can help
         self.reason: KafkaError | None = None  # why it is not found yet
         self.client = client
         self._node_id = -1
@@ -38,7 +38,7 @@ class Coordinator(Pending):
         return self._wake_s
 
     def ready(self, now_s: float) -> ConnectionMachine | None:
-        """The connection to the coordinator, if it can take requests; else it is looked for."""
+        """The connection to the coordinator, if it can take requests; else look for the coordinator."""
         self._wake_s = NEVER
         if self._node_id >= 0:
             node_id = self._node_id | COORDINATOR
@@ -55,15 +55,15 @@ class Coordinator(Pending):
         return None
 
     def lose(self) -> None:
-        """It is another broker, or cannot be reached."""
+        """Forget the coordinator: it has moved, or cannot be reached."""
         self._node_id = -1
 
     def hang_up(self, now_s: float) -> None:
-        """Leave the connection, because the coordinator holds a request on it that would hold up the next one."""
+        """Close the connection: a request that the coordinator holds on it would delay the next one."""
         if self._node_id >= 0:
             machine = self.client.ready(self._node_id | COORDINATOR, now_s)
             if machine is not None:
-                machine.close(DisconnectedError("left to say something else"))
+                machine.close(DisconnectedError("closed to send another request"))
 
     def forget_question(self) -> None:
         self._is_asking = False

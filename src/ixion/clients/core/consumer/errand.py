@@ -1,12 +1,12 @@
-"""Something that a caller, or the consumer itself, wants from brokers: asked until it succeeds or fails for good.
+"""A question to brokers, of a caller or of the consumer itself, repeated until it succeeds or fails for good.
 
     errand = EndOffsets(…)
     machine.start(errand)
     ...                                  # tick until `errand.is_done`
     errand.check()                       # raises its fault
 
-An errand has at most one request under way to each broker. What a retry can mend is asked for again, after the pauses
-of `retry.backoff.ms`; how long that goes on is the caller's decision.
+An errand has at most one request in flight to each broker. Retriable faults are retried after the pauses of
+`retry.backoff.ms`; the caller decides for how long.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Errand:
         self.not_before_s = 0.0
 
     def tick(self, now_s: float) -> None:
-        """Ask what can be asked now."""
+        """Send the requests that can be sent now."""
         raise NotImplementedError
 
     @property
     def wake_s(self) -> float:
-        """When `tick` has something to do even if no socket stirs."""
+        """When `tick` has something to do even if no socket is ready."""
         raise NotImplementedError
 
     def forget_questions(self) -> None:
-        """The connections of its requests are closed, and no answer will come."""
+        """Forget requests in flight: their connections are closed."""
 
     def finish(self, fault: KafkaError | None = None) -> None:
         if not self.is_done:
@@ -47,7 +47,7 @@ class Errand:
             self.fault = fault
 
     def retry(self, reason: KafkaError, now_s: float) -> None:
-        """Later, because of that."""
+        """Retry later, for that reason."""
         self.reason = reason
         self.failures += 1
         self.not_before_s = now_s + self.client.retry.pause_s(self.failures)
@@ -57,14 +57,14 @@ class Errand:
             raise self.fault
 
     def late(self, seconds: float) -> KafkaError:
-        """The fault of one that is not done in time."""
+        """The fault of an errand that is not done in time."""
         reason = self.reason or self.client.fault
         because = "" if reason is None else f"; {reason.message}"
         return TimedOutError(f"{self.what}: not done within {seconds:.3g} s{because}")
 
 
 def node_wake_s(client: Client, node_id: int, now_s: float) -> float:
-    """When a broker without a ready connection is worth another look; a connection that comes up is news in itself."""
+    """When to try a broker without a ready connection again; a new connection wakes us by itself."""
     if client.is_connecting(node_id):
         return NEVER
     may_try_s = client.may_try_s(node_id)

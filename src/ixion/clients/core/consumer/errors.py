@@ -18,19 +18,19 @@ class ConsumerClosedError(RuntimeError):
 
 @mypyc_attr(native_class=False)
 class ConsumerUseError(RuntimeError):
-    """The call does not fit what the consumer is set up for; the message says what does."""
+    """The call does not fit how the consumer is used; the message says what does."""
 
 
 class CommitFailedError(KafkaError):
-    """The group went on without this member; its partitions may be read by others by now."""
+    """The group has rebalanced without this member; others may read its partitions by now."""
 
     def __init__(self, group: str) -> None:
-        text = f"group {group!r} was balanced anew: nothing is committed; poll again to get partitions"
+        text = f"group {group!r} has rebalanced: nothing is committed; poll again to get partitions"
         super().__init__(ErrorCode.ILLEGAL_GENERATION, text)
 
 
 class LogTruncationError(KafkaError):
-    """A new leader has lost records that were read from the old one, and `auto_offset_reset` is none. Seek to go on."""
+    """A new leader has lost records that were read from the old one, and `auto_offset_reset` is none. Seek then."""
 
     def __init__(self, place: str, position: int, offset: int) -> None:
         text = (

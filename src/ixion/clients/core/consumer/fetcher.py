@@ -1,18 +1,18 @@
-"""Fetches what is assigned, from leaders or from the replicas that they name, ahead of what the caller takes.
+"""Fetches assigned partitions, from leaders or the replicas that they name, ahead of the caller.
 
-Each broker has at most one fetch under way. A partition is fetched on while less of it is here than two fetches may
-bring (`max.partition.fetch.bytes` each), and less of everything than `fetch.max.bytes`. So what waits here is bounded
-by `fetch.max.bytes`, and one fetch for each broker. A partition that is paused, that has no position, or whose position
-must be compared with a new leader's log first (KIP-320) is not fetched.
+Each broker has at most one fetch in flight. A partition is fetched while less of it is buffered than two fetches may
+bring (`max.partition.fetch.bytes` each), and less of everything than `fetch.max.bytes`. So the buffer is bounded by
+`fetch.max.bytes` and one fetch for each broker. A partition is not fetched while it is paused, has no position, or its
+position must first be compared with a new leader's log (KIP-320).
 
-What an answer says of a partition, lettered:
+Answers about a partition, lettered:
 A  records: they go to the buffer
-B  read from another replica (KIP-392): that one is asked until the metadata is renewed
-C  the offset does not exist: at a follower, the leader is asked; at the leader, the position is reset when all that is
-   here has been handed out
-D  an error that may pass: again after a pause, with fresh metadata where that is stale. A leader that the answer
-   names (KIP-951) is asked at once
-E  any other error: for the caller, and again after a pause
+B  read from another replica (KIP-392): fetch from that one until the metadata is refreshed
+C  the offset does not exist: at a follower, ask the leader; at the leader, reset the position once the buffered records
+   have been returned
+D  a retriable error: again after a pause, with fresh metadata if that is stale. A leader that the answer names
+   is asked at once (KIP-951)
+E  any other error: raised to the caller, and again after a pause
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Fetcher:
         settings: ConsumerSettings,
         tell: Callable[[KafkaError], None],
     ) -> None:
-        """`tell` takes the faults that are for the caller."""
+        """`tell` takes faults that the caller must see."""
         self.requests = 0
         self.trouble: KafkaError | None = None  # why nothing comes at the moment
         self._client = client
@@ -80,7 +80,7 @@ class Fetcher:
         """Send all the fetches that can be sent now (steps 8 and 14)."""
         self._wake_s = NEVER
         if self._buffer.bytes >= self._most_bytes:
-            return  # step 11.10: what waits here is bounded, and nothing waits to be sent
+            return  # step 11.10: the buffer is full, and nothing waits to be sent
         wanted: dict[int, list[tuple[Assigned, Partition]]] = {}
         doubted: dict[int, list[tuple[Assigned, Partition]]] = {}
         for state in self._in_turn():
@@ -117,7 +117,7 @@ class Fetcher:
                     self._fetch(machine, node_id, session, places, now_s)
 
     def forget_questions(self) -> None:
-        """All connections are closed, and no answer will come."""
+        """Forget fetches in flight: all connections are closed."""
         for session in self._sessions.values():
             session.is_flying = False
             session.fail()
@@ -129,7 +129,7 @@ class Fetcher:
         return any(session.is_flying for session in self._sessions.values())
 
     def _in_turn(self) -> list[Assigned]:
-        """Each time another partition first: a broker fills its answer from the front."""
+        """Rotate the partitions, because a broker fills its answer from the front."""
         states = list(self._subscription.assigned.values())
         if len(states) > 1:
             self._turn = (self._turn + 1) % len(states)
@@ -213,7 +213,7 @@ class Fetcher:
         machine.send(ApiKey.FETCH, version, request, flight, now_s, held_s=self._max_wait_ms / 1000)
 
     def landed(self, flight: Flight, outcome: Outcome, now_s: float) -> None:
-        """A fetch is over."""
+        """Handle the outcome of a fetch."""
         session = flight.session
         session.is_flying = False
         for state, version, _ in flight.asked.values():
@@ -245,7 +245,7 @@ class Fetcher:
                 if asked is None:
                     continue
                 state, version, offset = asked
-                # A partition that was given up meanwhile, or begun anew elsewhere, has no use for the answer.
+                # Ignore the answer for a partition that was revoked or moved to another position meanwhile.
                 if self._subscription.assigned.get(place) is state and state.version == version:
                     self._take(state, offset, data, flight.is_from_leader[place], nodes, now_s)
 
@@ -277,7 +277,7 @@ class Fetcher:
 
     def _keep(self, state: Assigned, offset: int, data: PartitionData, now_s: float) -> None:
         records = data.records
-        assert not isinstance(records, Deferred)  # only a broker leaves records for later
+        assert not isinstance(records, Deferred)  # only a broker defers records
         if data.preferred_read_replica >= 0:
             state.replica = data.preferred_read_replica
             state.replica_until_s = now_s + self._client.settings.metadata_max_age_s

@@ -1,18 +1,18 @@
-"""A consumer's part in a group: when partitions are given up and taken over, and when the listener is called.
+"""A consumer's part in a group: when partitions are revoked and assigned, and when the listener is called.
 
 The caller's listener runs within poll, so the changes of an assignment are handed to the caller one by one, as duties:
 
-    REVOKED     about to be given up; the automatic commit is done
-    LOST        taken away; others may read them already
+    REVOKED     about to be revoked; the automatic commit is done
+    LOST        taken away; other members may read them already
     ASSIGNED    ours from now on
 
-With an eager assignor, all partitions are revoked before a join, and those that are assigned begin where the group has
-committed. With cooperative-sticky alone, partitions are read on until the group wants them back: those are revoked
-after the join, and a second join hands them to their new owners. The consumer protocol (KIP-848) goes on in the same
-steps, but there the coordinator assigns.
+With an eager assignor, all partitions are revoked before a join, and assigned ones begin where the group has committed.
+With cooperative-sticky alone, a member keeps reading until the group wants partitions back: those are revoked after the
+join, and a second join assigns them to their new owners. The consumer protocol (KIP-848) has the same steps, but there
+the coordinator assigns.
 
-Heartbeats go out beside poll. A caller that does not come back for `max.poll.interval.ms` is given up: the member
-leaves, so that others get its partitions, and the next poll joins anew.
+Heartbeats are sent independently of poll. If the caller does not poll for `max.poll.interval.ms` the member leaves, so
+that others get its partitions, and the next poll joins again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ASSIGNED: Final = "assigned"
 
 
 class Duty(NamedTuple):
-    """What the caller's listener must hear before anything else happens; `Group.done` afterwards."""
+    """A pending call of the rebalance listener, before anything else happens; then call `Group.done`."""
 
     kind: str
     places: list[TopicPartition]
@@ -51,7 +51,7 @@ class Group:
         max_poll_s: float,
         now_s: float,
     ) -> None:
-        """`take_over` changes what is read; `commit` starts the automatic commit, if there is one."""
+        """`take_over` sets the partitions to read; `commit` starts the automatic commit, if there is one."""
         self.member = member
         self.is_inside = False  # the caller is in poll
         self.polled_s = now_s
@@ -67,7 +67,7 @@ class Group:
 
     @property
     def topics(self) -> set[str]:
-        """What must be known of the cluster for it."""
+        """The topics that need metadata."""
         topics = {*self.member.topics}
         if isinstance(self.member, ClassicMember) and self.member.is_leader:
             topics.update(self.member.leader_topics)
@@ -81,7 +81,7 @@ class Group:
         self.member.subscribe(topics)
 
     def match(self, pattern: str | re.Pattern[str]) -> None:
-        """Subscribe to all topics whose whole name matches: here, or at a coordinator that can do that."""
+        """Subscribe to all topics whose whole name matches: matched here, or by a coordinator that can."""
         self.member.client.cluster.wants_all = True
         self.member.client.cluster.mark_stale()
         self._changes = -1
@@ -101,7 +101,7 @@ class Group:
         self.polled_s = now_s
 
     def tick(self, now_s: float) -> None:
-        """What needs no caller."""
+        """Do what needs no caller."""
         self._match_topics()
         if not self.is_inside and now_s - self.polled_s > self._max_poll_s and self.member.generation >= 0:
             self.member.leave(now_s, "the consumer has not polled for max.poll.interval.ms")
@@ -127,13 +127,13 @@ class Group:
         return member.assignment is not None or (member.must_rejoin and not member.is_joining and self._knows_topics)
 
     def next_duty(self, now_s: float) -> Duty | None:
-        """Go on with the assignment as far as that is possible without the caller's listener."""
+        """Continue with the assignment until the listener must be called."""
         member = self.member
         fault, member.fault = member.fault, None
         if fault is not None:
             raise fault
         if self._duty is not None:
-            return self._duty  # the listener raised: call it again
+            return self._duty  # the listener has raised: call it again
         held = self._subscription.partitions
         if member.has_lost and held:
             self._stop_committing()
@@ -147,7 +147,7 @@ class Group:
         return None
 
     def done(self, duty: Duty) -> None:
-        """The listener has heard of it."""
+        """The listener was called."""
         self._duty = None
         held = self._subscription.partitions
         member = self.member
@@ -160,10 +160,10 @@ class Group:
             self._has_committed = False
             self._take_over([place for place in held if place not in duty.places])
             if member.assignment is not None and member.is_cooperative and isinstance(member, ClassicMember):
-                member.must_rejoin = True  # another member waits for what was given up
+                member.must_rejoin = True  # another member waits for the revoked partitions
 
     def last_duty(self) -> Duty | None:
-        """What the listener hears when the consumer is closed: all is given up."""
+        """The last call of the listener, when the consumer is closed: everything is revoked."""
         held = self._subscription.partitions
         if not held:
             return None
@@ -185,7 +185,7 @@ class Group:
         return self._duty
 
     def _is_committed(self, now_s: float) -> bool:
-        """Whether the automatic commit before a revocation is over, however it ended. Starts it."""
+        """Whether the automatic commit before a revocation has ended, with or without success. Starts it."""
         if self._has_committed:
             return True
         if self._committing is None:
@@ -204,7 +204,7 @@ class Group:
 
     @property
     def _knows_topics(self) -> bool:
-        """A pattern of our own needs metadata before it means anything."""
+        """Whether metadata has come that a pattern of our own needs."""
         return self._pattern is None or self._changes >= 0
 
     def _match_topics(self) -> None:

@@ -1,4 +1,4 @@
-"""Which offsets partitions have at a time, or at their ends: asked of the leaders (ListOffsets)."""
+"""Offsets of partitions at a time or at their ends, from the leaders (ListOffsets)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OFFSETS_FROM: Final = 2  # the first version that answers with one offset and kn
 
 
 class OffsetLookup(Errand):
-    """`found` holds the offset and its leader epoch; the offset is -1 where no record is that young."""
+    """`found` holds the offset and its leader epoch; the offset is -1 if no record is that young."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Lookup(Pending):
 
 
 def leader_of(client: Client, place: TopicPartition, now_s: float) -> Partition | None:
-    """The partition, if its leader is known; else it is asked for. KafkaError if there is no such partition."""
+    """The partition, if its leader is known; else requests metadata. KafkaError if there is no such partition."""
     cluster = client.cluster
     topic = cluster.want(place.topic, now_s)
     if topic is None:
@@ -160,7 +160,7 @@ def leader_of(client: Client, place: TopicPartition, now_s: float) -> Partition 
 
 
 def passes(fault: KafkaError) -> bool:
-    """Whether a fault may pass by itself."""
+    """Whether a fault is retriable."""
     if isinstance(fault, UnknownTopicError):
         return False
     return fault.code.retriable or fault.code == ErrorCode.BROKER_NOT_AVAILABLE

@@ -1,4 +1,4 @@
-"""A consumer without I/O: `tick` fetches, finds positions and keeps its place in the group; the caller takes records.
+"""A consumer without I/O: `tick` fetches, finds positions and stays in the group; the caller takes records.
 
     machine = ConsumerMachine(bootstrap, group, ConsumerSettings(), random, now_s, wall_ms=…)
     machine.assign([place])                 # or: subscribe, and the duties of `next_duty`
@@ -7,7 +7,7 @@
     machine.has_news                        # whether poll has something to do
     machine.buffer.take(500)                # records; positions move behind them
 
-What a caller waits for is an `Errand`: started here, ticked until it is done.
+A caller waits for an `Errand`, which is started here and ticked until it is done.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ConsumerMachine:
         self.coordinator = None if group is None else Coordinator(self.client, group)
         self.group: Group | None = None  # once topics are subscribed to
         self.faults: deque[KafkaError] = deque()  # for the caller
-        self.told: deque[Commit] = deque()  # commits that are over, for interceptors and callbacks
+        self.told: deque[Commit] = deque()  # finished commits, for interceptors and callbacks
         self.read_committed = settings.isolation_level == "read_committed"
         self.committed: dict[TopicPartition, int] = {}  # what we have committed last
         self.fetcher = Fetcher(self.client, self.subscription, self.buffer, settings, self._tell)
@@ -95,13 +95,13 @@ class ConsumerMachine:
     def subscribe(
         self, topics: Sequence[str] | re.Pattern[str] | None, pattern: str | re.Pattern[str] | None, now_s: float
     ) -> None:
-        """Topics by name, or all whose names match. KafkaError, ConsumerUseError or ValueError if that cannot be."""
+        """Topics by name, or all whose names match. KafkaError, ConsumerUseError or ValueError if it cannot."""
         if isinstance(topics, re.Pattern):
             topics, pattern = None, topics
         if isinstance(pattern, str):
             check_pattern(pattern)
         if pattern is None and (isinstance(topics, str) or not topics):
-            raise ValueError(f"topics is a list of names, not {topics!r}")
+            raise ValueError(f"topics must be a list of names, not {topics!r}")
         if pattern is not None and topics:
             raise ValueError("subscribe to topics or to a pattern, not to both")
         if self.group is None and self.subscription.assigned:
@@ -115,7 +115,7 @@ class ConsumerMachine:
             group.subscribe(topics or ())
 
     def choose(self, places: Iterable[TopicPartition]) -> None:
-        """The caller says what is read."""
+        """The caller chooses the partitions."""
         if self.group is not None:
             raise ConsumerUseError("this consumer has subscribed to topics; the group assigns their partitions")
         self.assign([check_place(each) for each in places])
@@ -134,7 +134,7 @@ class ConsumerMachine:
         self.buffer.drop(place)
 
     def reset(self, places: Sequence[TopicPartition], to: int) -> None:
-        """Go to one of the ends; all that are assigned, if none is named."""
+        """Move positions to one of the ends; of all assigned partitions if none is named."""
         for place in places or self.subscription.partitions:
             self.subscription.ask_reset(place, to)
             self.buffer.drop(place)
@@ -144,7 +144,7 @@ class ConsumerMachine:
     def check_poll(self, timeout_s: float) -> None:
         """Step 3: a negative timeout, or nothing to read."""
         if not timeout_s >= 0:
-            raise ValueError(f"a timeout is not negative, as {timeout_s:g} is")
+            raise ValueError(f"a timeout must not be negative: {timeout_s:g}")
         if self.group is None and not self.subscription.assigned:
             raise ConsumerUseError("there is nothing to read: subscribe() to topics, or assign() partitions")
 
@@ -169,7 +169,7 @@ class ConsumerMachine:
             self.group.done(duty)
 
     def check(self) -> None:
-        """Raise what the caller must know, once nothing is left to hand out."""
+        """Raise faults that the caller must see, once the buffer is empty."""
         if self.client.denied is not None:
             raise self.client.denied
         if self.faults:
@@ -194,7 +194,7 @@ class ConsumerMachine:
         self._errands.append(errand)
 
     def abandon(self, errand: Errand) -> None:
-        """The caller does not wait any longer."""
+        """Drop an errand that the caller no longer waits for."""
         if errand in self._errands:
             self._errands.remove(errand)
         errand.finish()
@@ -231,8 +231,8 @@ class ConsumerMachine:
         return errand
 
     def commit_automatically(self, now_s: float, *, latest: bool = False) -> Commit | None:
-        """What has not been committed yet; None if there is nothing, or that is not wanted. `latest`: partitions are
-        about to be given up, so a commit that is under way with older positions is not enough."""
+        """Commit positions that are not committed yet; None if there are none, or automatic commits are off. `latest`:
+        partitions are about to be revoked, so a running commit of older positions is not enough."""
         if not self._commits:
             return None
         self._commit_s = now_s + max(self.settings.auto_commit_interval_ms / 1000, LEAST_S)
@@ -249,7 +249,7 @@ class ConsumerMachine:
         return self._auto_commit
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The positions, as they are committed."""
+        """The positions to commit."""
         return {
             place: OffsetAndMetadata(state.position, "", state.position_epoch)
             for place, state in self.subscription.assigned.items()
@@ -264,7 +264,7 @@ class ConsumerMachine:
         return self.buffer.finished != self._finished or now_s - self._ticked_s >= TURN_S
 
     def tick(self, now_s: float) -> None:
-        """Take in what has come, do what is due, ask what can be asked."""
+        """Deliver answers, do what is due, send what can be sent."""
         self._finished = self.buffer.finished
         self._ticked_s = now_s
         self.client.tick(now_s)
@@ -287,7 +287,7 @@ class ConsumerMachine:
 
     @property
     def wake_s(self) -> float:
-        """When `tick` has something to do even if no socket stirs."""
+        """When `tick` has something to do even if no socket is ready."""
         wake_s = min(self.client.wake_s, self.positions.wake_s, self.fetcher.wake_s)
         for errand in self._errands:
             wake_s = min(wake_s, errand.wake_s)
@@ -296,11 +296,11 @@ class ConsumerMachine:
         return min(wake_s, self._commit_s) if self._is_inside else wake_s
 
     def stop_committing(self) -> None:
-        """Commit nothing by ourselves any more: the caller failed, maybe with the last records that it got."""
+        """Stop automatic commits: the caller failed, perhaps with the last records that it got."""
         self._commits = False
 
     def leave(self, now_s: float, says_so: bool | None) -> None:
-        """Leave the group, or not; `is_leaving` until the coordinator knows."""
+        """Leave the group; `is_leaving` until the coordinator knows. `says_so`: see `Member.leave`."""
         if self.group is not None:
             self.group.member.leave(now_s, "the consumer was closed", says_so=says_so)
 
@@ -314,17 +314,17 @@ class ConsumerMachine:
         return any(isinstance(errand, Commit) and not errand.is_done for errand in self._errands)
 
     def last_duty(self) -> Duty | None:
-        """What the listener hears when the consumer is closed."""
+        """The last call of the listener, when the consumer is closed."""
         return None if self.group is None else self.group.last_duty()
 
     def forget_group(self) -> None:
-        """Nothing is read any more, and no group takes part in it."""
+        """Drop the subscription and the group."""
         self.group = None
         self.client.cluster.wants_all = False
         self.assign(())
 
     def group_metadata(self) -> GroupMetadata:
-        from ixion.clients.core.producer.group_offsets import GroupMetadata  # a consumer without one needs no producer
+        from ixion.clients.core.producer.group_offsets import GroupMetadata  # imported only with transactions
 
         coordinator = self._the_coordinator()
         if self.group is None:
@@ -350,12 +350,12 @@ class ConsumerMachine:
     unacknowledged: Final = 0  # it sends no records
 
     def let_go(self) -> bool:
-        """The client was dropped: there is nothing to send."""
+        """Called when the client was garbage-collected: there is nothing to send."""
         return True
 
     def recover(self, now_s: float) -> None:
-        """An interrupt came in the middle of something (step 11.7): leave all connections and ask again."""
-        self.client.drop_connections(DisconnectedError("left in the middle of an interrupt"), now_s)
+        """After an interrupt in the middle of something (step 11.7): drop all connections and ask again."""
+        self.client.drop_connections(DisconnectedError("interrupted by an exception"), now_s)
         self.fetcher.forget_questions()
         self.positions.forget_questions()
         for errand in self._errands:
@@ -367,7 +367,7 @@ class ConsumerMachine:
 
     @property
     def trouble(self) -> KafkaError | None:
-        """Why nothing comes at the moment, if brokers are the reason."""
+        """Why no records arrive at the moment, if brokers are the reason."""
         if any(machine.ready for machine in self.client.machines):
             return self.fetcher.trouble
         return self.client.fault
@@ -384,24 +384,24 @@ class ConsumerMachine:
         }
 
     def _try_to_get_in(self) -> None:
-        """A broker that has not let us in is tried again when the caller wants something."""
+        """Try brokers again that refused us, because the caller wants something."""
         if self.client.denied is not None:
             self.client.denied = None
             self.client.cluster.mark_stale()
 
     def _tell(self, fault: KafkaError) -> None:
-        """Keep a fault for the caller; the same one once, however often it is met."""
+        """Keep a fault for the caller, each distinct fault once."""
         if all(fault.message != known.message for known in self.faults):
             self.faults.append(fault)
 
     def _the_coordinator(self) -> Coordinator:
         if self.coordinator is None:
-            raise ConsumerUseError("offsets are committed for a group: name one (group=…)")
+            raise ConsumerUseError("committing offsets needs a group: name one (group=…)")
         return self.coordinator
 
     def _the_group(self, now_s: float) -> Group:
         if self.coordinator is None:
-            raise ConsumerUseError("topics are shared out in a group: name one (group=…), or assign() partitions")
+            raise ConsumerUseError("subscribing needs a group: name one (group=…), or assign() partitions")
         if self.group is None:
             from ixion.clients.core.consumer.group import Group
 
@@ -416,7 +416,7 @@ class ConsumerMachine:
         return self.group
 
     def _want_topics(self, now_s: float) -> None:
-        """Keep the metadata of what is read and subscribed to, and of nothing else."""
+        """Keep metadata of exactly the topics that are read or subscribed to."""
         topics = {place.topic for place in self.subscription.assigned}
         if self.group is not None:
             topics.update(self.group.topics)

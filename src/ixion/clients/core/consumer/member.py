@@ -1,8 +1,8 @@
-"""What a consumer needs of its member of a group, whichever protocol the group speaks.
+"""A member of a group, for both group protocols.
 
-The member does on its own what needs no caller: heartbeats, the steps of a join that was begun, the farewell. What
-changes the assignment waits for the caller's next poll: `must_rejoin` asks for `begin`, and `assignment` is what the
-group has decided since. `has_lost` says that the group has given this member up, and its partitions to others.
+The member does by itself what needs no caller: heartbeats, the steps of a begun join, leaving. Changes of the
+assignment wait for the caller's next poll: `must_rejoin` asks for `begin`, and `assignment` is what the group has
+decided since. `has_lost` says that the group has removed this member and given its partitions to others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AWAY: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NETWORK_EXCEPTI
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Member:
-    is_cooperative = False  # whether partitions are read on while the group is balanced
+    is_cooperative = False  # whether partitions are read during a rebalance
 
     def __init__(self, client: Client, coordinator: Coordinator, instance_id: str | None) -> None:
         self.client = client
@@ -41,21 +41,21 @@ class Member:
         self.fault: KafkaError | None = None  # for the caller to see
         self.failures = 0
         self.not_before_s = 0.0
-        self._asked: MemberCall | None = None  # the question under way
+        self._asked: MemberCall | None = None  # the request in flight
         self._next_s = NEVER  # when the next heartbeat is due
         self._wake_s = NEVER
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Other topics from now on."""
+        """Change the subscribed topics."""
         self.topics = tuple(topics)
         self.must_rejoin = True
 
     def begin(self, owned: Sequence[TopicPartition]) -> None:
-        """The caller is there and has given up what it must: take part in the next assignment."""
+        """Take part in the next assignment: the caller polls, and has revoked what it must."""
         raise NotImplementedError
 
     def taken_over(self, owned: Sequence[TopicPartition], now_s: float) -> None:
-        """The caller reads these now, as the assignment said."""
+        """The caller now reads these, as assigned."""
         raise NotImplementedError
 
     def tick(self, now_s: float) -> None:
@@ -66,12 +66,12 @@ class Member:
         return NEVER if self._asked is not None else self._wake_s
 
     def leave(self, now_s: float, reason: str, *, says_so: bool | None = None) -> None:
-        """Go; `is_leaving` until the coordinator knows. `says_so` is None for the protocol's rule: a static member of a
-        classic group says nothing."""
+        """Leave; `is_leaving` until the coordinator knows. With `says_so` None the protocol decides: a static member of
+        a classic group does not send LeaveGroup."""
         raise NotImplementedError
 
     def hear(self, code: ErrorCode, now_s: float) -> None:
-        """The coordinator has refused something with that."""
+        """Handle an error code of the coordinator."""
         if code == ErrorCode.REBALANCE_IN_PROGRESS:
             self.must_rejoin = True
         elif code in FENCED:
@@ -90,7 +90,7 @@ class Member:
         self._next_s = min(self._next_s, now_s)
 
     def lose(self) -> None:
-        """The group goes on without us."""
+        """The group has removed this member."""
         self.has_lost = True
         self.must_rejoin = True
         self.generation = -1
@@ -103,7 +103,7 @@ class Member:
         self.not_before_s = now_s + self.client.retry.pause_s(self.failures)
 
     def forget_question(self) -> None:
-        """The connection of its request is closed, and no answer will come."""
+        """Forget the request in flight: its connection is closed."""
         if self._asked is not None:
             asked = self._asked
             self._asked = None
@@ -111,7 +111,7 @@ class Member:
 
     def answered(self, answer: MemberCall, outcome: Outcome, now_s: float) -> None:
         if self._asked is not answer:
-            return  # of an attempt that was given up
+            return  # an answer to an abandoned attempt
         self._asked = None
         if isinstance(outcome, Struct):
             self.take(answer.kind, outcome, now_s)

@@ -23,7 +23,7 @@ from ixion.clients.core.consumer.settings import ConsumerSettings
 
 
 def new_member(client: Client, coordinator: Coordinator, settings: ConsumerSettings) -> Member:
-    """Each kind is imported by the consumers that need it: the messages are a sixth of what an import takes."""
+    """Imports only the kind that is needed: the messages are a sixth of the import time."""
     rebalance_s = settings.max_poll_interval_ms / 1000
     if settings.group_protocol == "consumer":
         from ixion.clients.core.consumer.served import ServedMember
@@ -55,4 +55,4 @@ def check_pattern(pattern: str) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"{pattern!r} is no pattern: {error}") from None
+        raise ValueError(f"{pattern!r} is not a valid pattern: {error}") from None

@@ -1,5 +1,4 @@
-"""Where partitions without a position are read from: a reset that was asked for, what the group has committed, or
-where the reset policy says."""
+"""Finds positions for partitions without one: a requested reset, the committed offset, or the reset policy."""
 
 from __future__ import annotations
 
@@ -74,7 +73,7 @@ class Positions:
 
     @property
     def reason(self) -> KafkaError | None:
-        """Why a position is not found yet."""
+        """Why a position has not been found yet."""
         return next((placing.errand.reason for placing in self._under_way if placing.errand.reason is not None), None)
 
     def forget_questions(self) -> None:
@@ -82,7 +81,7 @@ class Positions:
             placing.errand.forget_questions()
 
     def fault(self) -> KafkaError | None:
-        """What only the caller can decide, until it has: a position that does not exist, and no policy."""
+        """A position does not exist and there is no reset policy: only the caller can decide."""
         if self._policy.exists:
             return None
         missing: list[TopicPartition] = []
@@ -95,7 +94,7 @@ class Positions:
         return NoOffsetError(", ".join(map(str, sorted(missing)))) if missing else None
 
     def _mend(self) -> None:
-        """Of partitions that cannot be read on where we are, once what is here of them has been handed out."""
+        """Reset positions that no longer exist, once the buffered records of their partitions have been returned."""
         for state in self._subscription.assigned.values():
             if state.fetches:
                 continue
@@ -128,8 +127,8 @@ class Positions:
             self._begin(OffsetLookup(self._client, times, read_committed=self._read_committed), resets)
 
     def _reset_time(self, state: Assigned) -> int:
-        """What ListOffsets is asked for. With a duration the end of the log comes first: if no record is young enough,
-        reading begins there, and a record that is written between the two questions is not missed."""
+        """The timestamp to ask ListOffsets for. With a duration the end of the log is asked for first: if no record is
+        young enough, reading begins there, and a record that is written between the two requests is not missed."""
         policy = self._policy
         if policy.back_ms is None:
             assert policy.to is not None
@@ -173,7 +172,7 @@ class Positions:
             self._tell(errand.fault)
 
     def _still_wanted(self, placing: Placing, place: TopicPartition) -> Assigned | None:
-        """Unless it was given up or placed otherwise meanwhile."""
+        """The partition, unless it was revoked or got another position meanwhile."""
         known = placing.states.get(place)
         if known is None or self._subscription.assigned.get(place) is not known[0] or known[0].version != known[1]:
             return None

@@ -1,4 +1,4 @@
-"""`auto.offset.reset`: where a partition is read from when nothing is committed, or what is committed is gone.
+"""`auto.offset.reset`: where to read from when nothing is committed, or the committed offset no longer exists.
 
 earliest, latest       an end of the log
 none                   nowhere: poll raises NoOffsetError
@@ -33,7 +33,7 @@ class ResetPolicy(NamedTuple):
 
 
 def read_policy(text: str) -> ResetPolicy:
-    """ValueError, which names what is allowed."""
+    """ValueError, naming the allowed values, if it is none of them."""
     if text in POLICIES:
         return ResetPolicy(POLICIES[text])
     if text == NONE:

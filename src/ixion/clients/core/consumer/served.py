@@ -1,14 +1,14 @@
 """A member of a consumer group (KIP-848): the coordinator assigns, and everything travels with heartbeats.
 
-A heartbeat with epoch 0 joins, with epoch -1 leaves (-2 for a static member that comes back). The answer names the
-member's epoch and, when it has changed, the partitions that the member should have. The member first gives up what it
-should no longer have, and says by its next heartbeat what it owns; only then does the coordinator assign the rest. So
-an assignment goes on in steps:
+A heartbeat with epoch 0 joins, with epoch -1 leaves (-2 for a static member that will return). The answer has the
+member's epoch and, when it has changed, the assignment. The member first revokes what it should no longer have, and
+reports what it owns with its next heartbeat; only then does the coordinator assign the rest. So an assignment takes
+several steps:
 
-    reads t0 t1, `assignment` is t0     the caller gives up t1     taken_over(t0): the coordinator hears that t1 is free
+    reads t0 t1, `assignment` is t0     the caller revokes t1      taken_over(t0): the coordinator knows that t1 is free
 
-A member that the coordinator has fenced owns nothing any more and joins anew with epoch 0. A subscription by pattern is
-the coordinator's to follow; topics that it assigns are known by their ids, so metadata of all topics is asked for then.
+A fenced member owns nothing any more and joins again with epoch 0. The coordinator matches subscriptions by pattern.
+Assigned topics are named by id, so metadata of all topics is requested then.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class ServedMember(Member):
         self._assignor = assignor
         self._rack = rack
         self._interval_s = 5.0
-        self._target: Assignment | None = None  # what the coordinator wants us to have, if its names are not known yet
+        self._target: Assignment | None = None  # the assignment, while some topic names are unknown
         self._owned: list[TopicPartition] = []  # what we read
-        self._says_all = True  # the coordinator does not know our subscription yet
+        self._says_all = True  # send everything: the coordinator does not know our subscription yet
         self._says_owned = False
         self._had_pattern = False  # the coordinator knows one
         self._wants_in = False
@@ -75,7 +75,7 @@ class ServedMember(Member):
             self.must_rejoin = True
 
     def follow(self, pattern: str | None) -> None:
-        """Topics whose names match, as the coordinator sees it."""
+        """Subscribe to topics that the coordinator matches."""
         self.pattern = pattern
         self.subscribe(())
 
@@ -176,7 +176,7 @@ class ServedMember(Member):
             self._target = answer.assignment
             self._resolve()
         if self._says_all or self._says_owned:
-            self._next_s = now_s  # something has changed while the heartbeat was under way
+            self._next_s = now_s  # something changed while the heartbeat was in flight
 
     def _beat(self, machine: ConnectionMachine, now_s: float) -> None:
         is_joining = self.generation < 0
@@ -209,7 +209,7 @@ class ServedMember(Member):
         machine.send(ApiKey.CONSUMER_GROUP_HEARTBEAT, version, request, self._asked, now_s)
 
     def _resolve(self) -> None:
-        """Name the topics of the target, once metadata tells them all."""
+        """Name the topics of the assignment, once the metadata has all of them."""
         target = self._target
         if target is None:
             return

@@ -1,11 +1,11 @@
-"""A fetch session with one broker (KIP-227): after the first fetch, only what has changed is asked for.
+"""A fetch session with one broker (KIP-227): after the first fetch, requests name only changes.
 
     epoch 0   t0 at 0, t1 at 0      full: the broker answers with a session id and both partitions
-    epoch 1   t0 at 5               t1 is still wanted at 0; the answer holds only what has news
-    epoch 2   t1 at 7, forget t0    t0 is full here, and is not fetched meanwhile
+    epoch 1   t0 at 5               t1 is still wanted at 0; the answer holds only partitions with news
+    epoch 2   t1 at 7, forget t0    the buffer of t0 is full, so it is not fetched meanwhile
 
-A broker that has no room for a session answers with id 0: every fetch is a full one then. After a fault the next fetch
-is full, and closes the session that the broker may still have.
+A broker without room for a session answers with id 0: then every fetch is full. After a fault the next fetch is full,
+and closes the session that the broker may still have.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BROKEN: Final = (
 
 
 class Wanted(NamedTuple):
-    """What is asked of a partition."""
+    """What a fetch wants of a partition."""
 
     topic_id: bytes
     offset: int
@@ -41,8 +41,8 @@ class FetchSession:
     def __init__(self) -> None:
         self.session_id = NO_SESSION
         self.epoch = FIRST
-        self.is_flying = False  # a fetch of it is under way
-        self._known: dict[TopicPartition, Wanted] = {}  # what the broker thinks that we want
+        self.is_flying = False  # a fetch is in flight
+        self._known: dict[TopicPartition, Wanted] = {}  # what the broker knows that we want
         self._uses_ids = False
 
     @property
@@ -53,7 +53,7 @@ class FetchSession:
     def next(
         self, wanted: Mapping[TopicPartition, Wanted], *, uses_ids: bool
     ) -> tuple[tuple[FetchTopic, ...], tuple[ForgottenTopic, ...]]:
-        """What to name in the next request, so that the broker knows that all of `wanted` is, and nothing else."""
+        """What the next request must name so that the session is exactly `wanted`."""
         if uses_ids != self._uses_ids and self.epoch != FIRST:
             self.fail()
         self._uses_ids = uses_ids
@@ -66,7 +66,7 @@ class FetchSession:
         for place, each in wanted.items():
             before = known.get(place)
             if before is not None and before.topic_id != each.topic_id:
-                gone[place] = before  # the topic was deleted and made again
+                gone[place] = before  # the topic was deleted and created again
         self._known = dict(wanted)
         return topics_of(changed), forgotten(gone)
 

@@ -1,12 +1,12 @@
 """What a consumer reads and how far: partitions, positions, pauses and resets. No I/O.
 
-A partition that was just assigned has no position. It gets one from `place`: what the group has committed, or where the
-reset policy says; until then it is not fetched. The position is the offset of the next record to be handed out, so it
-moves with what the caller gets, not with what was fetched.
+A newly assigned partition has no position. `place` gives it one: the committed offset, or that of the reset policy;
+until then it is not fetched. The position is the offset of the next record to be returned, so it moves with what the
+caller gets, not with what was fetched.
 
     assigned -> (no position) --place--> offset --move--> offset --reset--> (no position)
 
-`version` goes up whenever a position is chosen anew: an answer to a request of an older version is of no use any more.
+`version` grows whenever a position is set: answers to requests of an older version are ignored.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ class Assigned:
         # Where it is read.
         self.position: int | None = None
         self.position_epoch = NO_EPOCH  # leader epoch of the record before the position
-        self.reset: int | None = None  # EARLIEST or LATEST, if the caller asked for it; what is committed is ignored
-        self.is_lost = False  # the position that it had does not exist any more, so what is committed is no help
-        self.is_placing = False  # a broker is being asked for a position
+        self.reset: int | None = None  # EARLIEST or LATEST, if the caller asked for it; committed offsets are ignored
+        self.is_lost = False  # its position no longer exists, so the committed offset is no help
+        self.is_placing = False  # a broker is being asked for its position
         self.known_end: int | None = None  # the end of the log, when a reset by duration began
         # Where it is fetched: behind what is in the buffer.
         self.fetch_offset: i64 = 0
         self.fetch_epoch = NO_EPOCH  # leader epoch of the record before it
         self.checked_epoch = UNCHECKED  # the leader epoch that the fetch offset was last compared with
-        self.is_flying = False  # a fetch or a comparison is under way
+        self.is_flying = False  # a fetch or a comparison is in flight
         self.not_before_s = 0.0  # after a fault
         self.failures = 0
-        self.out_of_range = False  # the fetch offset does not exist; told when the buffer is empty
-        self.truncated_to: int | None = None  # the leader's log parts from what we have read here
-        self.replica = -1  # that the leader wants us to read from (KIP-392)
+        self.out_of_range = False  # the fetch offset does not exist; handled when the buffer is empty
+        self.truncated_to: int | None = None  # the offset where the leader's log diverges from what was read
+        self.replica = -1  # the follower that the leader named (KIP-392)
         self.replica_until_s = 0.0
-        # What is here of it.
+        # What is buffered of it.
         self.fetches = 0
         self.buffered_bytes: i64 = 0
 
@@ -73,7 +73,7 @@ class Assigned:
         self.forget_faults()
 
     def forget(self) -> None:
-        """Take its position away."""
+        """Remove its position."""
         self.version += 1
         self.known_end = None
         self.position = None
@@ -100,14 +100,14 @@ class Assigned:
             self.checked_epoch = leader_epoch  # an old broker, or nothing read yet
             return False
         if self.checked_epoch == UNCHECKED and self.fetch_epoch == leader_epoch:
-            self.checked_epoch = leader_epoch  # written by this leader itself
+            self.checked_epoch = leader_epoch  # the record is of this leader's epoch
         return self.checked_epoch != leader_epoch
 
 
 class Subscription:
     def __init__(self) -> None:
         self.assigned: dict[TopicPartition, Assigned] = {}
-        self.changes = 0  # of assignment, pauses and positions, but for those that move with what is handed out
+        self.changes = 0  # of assignment, pauses and positions, except moves with returned records
 
     def __contains__(self, partition: TopicPartition) -> bool:
         return partition in self.assigned
@@ -117,7 +117,7 @@ class Subscription:
         return sorted(self.assigned)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """These and no others. Those that stay keep their positions and pauses."""
+        """Assign exactly these. Those that were assigned before keep their positions and pauses."""
         self.assigned = {each: self.assigned.get(each) or Assigned(each) for each in partitions}
         self.changes += 1
 
@@ -128,18 +128,18 @@ class Subscription:
         return {each: state.position for each, state in self.assigned.items() if state.position is not None}
 
     def place(self, partition: TopicPartition, offset: int, epoch: int = NO_EPOCH) -> None:
-        """Give it a position: committed, reset, or a seek. `epoch` is of the record before it, if that is known."""
+        """Set a position: committed, reset, or by seek. `epoch` is that of the record before it, if known."""
         self.changes += 1
         self.of(partition).start_at(offset, epoch)
 
     def move(self, partition: TopicPartition, offset: int, epoch: int = NO_EPOCH) -> None:
-        """Records before `offset` have been handed out."""
+        """Note that records before `offset` have been returned."""
         state = self.assigned[partition]
         state.position = offset
         state.position_epoch = epoch
 
     def ask_reset(self, partition: TopicPartition, to: int | None) -> None:
-        """Take its position away; `to` is EARLIEST or LATEST, None for what the policy says."""
+        """Remove its position; `to` is EARLIEST or LATEST, None for the policy."""
         state = self.of(partition)
         self.changes += 1
         state.forget()

@@ -1,11 +1,10 @@
-"""The records of one partition that travel together, and what becomes of them.
+"""The records of one partition that are sent together, and their outcome.
 
 A batch is *open* while records are added, *sealed* when it waits to be sent, *built* when it has its producer, epoch
 and sequence, and *settled* when it has an offset or an error. It is settled exactly once. Its callbacks are then due,
 in the order of its records.
 
-Bytes are never reused: a batch that is settled while its request is still being written or answered (its time was up)
-keeps its own.
+Bytes are never reused: a batch that times out while its request is being written or answered keeps its own.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from ixion.records.layout import NO_SEQUENCE, add_to_sequence
 
 
 class Delivery(NamedTuple):
-    """What became of a record: its offset (-1 with acks=0, or if only its being a duplicate is known), or an error."""
+    """The outcome of a record: its offset (-1 with acks=0, or for a duplicate of unknown offset), or an error."""
 
     partition: TopicPartition
     offset: int
@@ -53,8 +52,8 @@ class Batch:
         self.sequence: i64 = NO_SEQUENCE
         self.identity = NOBODY
         self.attempts: i64 = 0
-        self.flight: i64 = 0  # counts what its partition has sent: the order that a retry must keep
-        self.is_in_doubt = False  # an attempt got no answer: it may have been written
+        self.flight: i64 = 0  # number in the order of sending, which a retry must keep
+        self.is_in_doubt = False  # an attempt got no answer, so it may have been written
         self.is_done = False
         self.base_offset: i64 = -1
         self.error: KafkaError | None = None
@@ -82,7 +81,7 @@ class Batch:
         self.sequence = sequence
 
     def settle(self, base_offset: i64, error: KafkaError | None, due: Due) -> None:
-        """Once; a second call changes nothing."""
+        """Set the outcome. A second call changes nothing."""
         if self.is_done:
             return
         self.is_done = True
@@ -97,13 +96,13 @@ class Batch:
             watcher()
 
     def is_settled(self) -> bool:
-        """Whether the fate of all its records is known, those included that went on in other batches."""
+        """Whether the outcome of all its records is known, also of those that moved to other batches."""
         if not self.parts:
             return self.is_done
         return all(part.is_settled() for _, part in self.parts)
 
     def delivery(self, index: i64) -> Delivery:
-        """What became of one record. Only when it is settled."""
+        """The outcome of one record of a settled batch."""
         for start, part in reversed(self.parts):
             if index >= start:
                 return part.delivery(index - start)
@@ -118,7 +117,7 @@ class Batch:
         return self
 
     def split(self, max_bytes: int, transactional: bool = False) -> list[Batch]:
-        """The same records in smaller batches, none larger than `max_bytes` unless it is of one record."""
+        """The same records in smaller batches, none larger than `max_bytes` unless it has one record."""
         assert self.builder is None
         view = BatchView(bytes(self.data))
         found: list[Batch] = []
@@ -147,6 +146,6 @@ class Batch:
         return found
 
 
-# Callbacks that are due. A batch is settled first and its callbacks run afterwards, so that one that raises, or that
-# sends or flushes itself, meets a producer in order.
+# Callbacks that are due. A batch is settled first and its callbacks run afterwards, so that a callback that raises,
+# sends or flushes finds the producer in a consistent state.
 Due = deque[tuple[OnDelivery, Delivery]]

@@ -8,7 +8,7 @@ from ixion.clients.metadata import TopicPartition
 
 
 class GroupMetadata(NamedTuple):
-    """Whose offsets a transaction commits, and as which member; a group id alone is enough without a membership."""
+    """The group whose offsets a transaction commits, and the member that commits; the group id alone is enough."""
 
     group_id: str
     generation_id: int = -1

@@ -1,7 +1,7 @@
-"""The number by which brokers know an idempotent producer again, and its epoch.
+"""The producer id of an idempotent producer, and its epoch.
 
-Any broker gives a number (InitProducerId without a transactional id). A new epoch needs no broker: it goes up by one
-here, as Java's producer does it, and when there is none left, another number is asked for.
+Any broker gives a producer id (InitProducerId without a transactional id). A new epoch needs no broker: it grows by one
+here, as in Java's producer, and when no epoch is left, another producer id is requested.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Identity(Pending):
         return max(self._not_before_s, self._client.some_ready_s)
 
     def tick(self, now_s: float, is_wanted: bool) -> None:
-        """Ask if it is wanted, not known, and no question is under way."""
+        """Request a producer id if it is wanted, unknown, and no request is in flight."""
         if not is_wanted or self.is_known or self._is_asking or self.fatal is not None or now_s < self._not_before_s:
             return
         if self._client.denied is not None:
@@ -59,11 +59,11 @@ class Identity(Pending):
         machine.send(ApiKey.INIT_PRODUCER_ID, version, request, self, now_s)
 
     def forget_question(self) -> None:
-        """The connection that it was asked on is gone."""
+        """Forget the request in flight: its connection is closed."""
         self._is_asking = False
 
     def bump(self) -> None:
-        """The next epoch, or another number when there is none."""
+        """Take the next epoch, or request another producer id if no epoch is left."""
         current = self.current
         self.current = (
             NOBODY if current.epoch >= LAST_EPOCH else ProducerIdentity(current.producer_id, current.epoch + 1)

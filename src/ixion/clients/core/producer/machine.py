@@ -10,8 +10,8 @@
 ticks and tries again until `max.block.ms` is over.
 
 A record belongs to the open batch of its partition. `tick` sends the first batch of a partition when it is full, has
-lingered, or must not wait any longer (flush, close, no room left), at most one of each partition per request, the
-partitions in turn, and at most `max.in.flight` requests under way per broker.
+lingered, or must not wait any longer (flush, close, no room left): at most one batch of each partition per request, the
+partitions in turn, and at most `max.in.flight` requests in flight per broker.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RECORD_OVERHEAD: Final = 61 + 21 + 10  # of a batch, of a record, of the sizes o
 
 @final
 class TopicQueues:
-    """The outboxes of one topic, as far as its partitions have had records."""
+    """The outboxes of those partitions of one topic that have had records."""
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
@@ -65,13 +65,13 @@ class ProducerMachine:
         self.is_idempotent = settings.enable_idempotence
         self.active: dict[Outbox, None] = {}  # those that hold batches
         self.incomplete: dict[Batch, None] = {}
-        self.has_waiters = False  # for room in the buffer: batches go out at once
+        self.has_waiters = False  # callers wait for room in the buffer: batches are sent at once
         self.is_closing = False
         self.used_bytes: i64 = 0  # of buffer.memory
         self.transactions: Transactions | None = None
         self.identity: Identity | None = None
         if settings.transactional_id is not None:
-            from ixion.clients.core.producer.transactions import Transactions  # its messages take their time
+            from ixion.clients.core.producer.transactions import Transactions  # slow to import
 
             name, timeout_s = settings.transactional_id, settings.transaction_timeout_s
             self.identity = self.transactions = Transactions(self.client, self, name, timeout_s)
@@ -100,7 +100,7 @@ class ProducerMachine:
         wish: OnDelivery | None,
         now_s: float,
     ) -> Batch | None:
-        """The batch that has the record now, as its last one; None if it must wait. KafkaError if it is refused."""
+        """The batch that now ends with the record; None if it must wait. KafkaError if it is refused."""
         if self.transactions is not None:
             self.transactions.check_open()
         queues = self._topics.get(topic)
@@ -160,13 +160,13 @@ class ProducerMachine:
         return batch
 
     def seal_all(self) -> None:
-        """Nothing that is open waits for more."""
+        """Seal all open batches, so that they do not linger."""
         for box in self.active:
             box.seal()
         self.sender.is_awake = True
 
     def tick(self, now_s: float) -> None:
-        """Take in what has come, settle what is over, send what can be sent."""
+        """Deliver answers, settle batches, send what can be sent."""
         self.client.tick(now_s)
         if self.identity is not None:
             self.identity.tick(now_s, bool(self.active))
@@ -175,14 +175,14 @@ class ProducerMachine:
 
     @property
     def wake_s(self) -> float:
-        """When `tick` has something to do even if no socket stirs and no record comes."""
+        """When `tick` has something to do even if no socket is ready and no record comes."""
         wake_s = min(self.client.wake_s, self.sender.wake_s)
         if self.identity is not None and (self.active or self.transactions is not None):
             wake_s = min(wake_s, self.identity.wake_s)
         return wake_s
 
     def settled(self, batch: Batch) -> None:
-        """Its memory is free again, now that no request holds it."""
+        """Free the memory of a settled batch, once no request holds it."""
         self.used_bytes -= batch.reserved
         batch.reserved = 0
         self.incomplete.pop(batch, None)
@@ -193,7 +193,7 @@ class ProducerMachine:
             self.incomplete[part] = None
 
     def fail_all(self, error: KafkaError) -> None:
-        """Settle all that is left with that error."""
+        """Fail all remaining batches."""
         for box in list(self.active):
             box.abandon(error)
             box.is_active = False
@@ -202,7 +202,7 @@ class ProducerMachine:
         self.used_bytes = 0
 
     def close(self, error: KafkaError, now_s: float) -> None:
-        """Hang up; what is not settled fails with the error."""
+        """Close the connections; unsettled batches fail with the error."""
         self.is_closing = True
         self.fail_all(error)  # step 10.3
         self.client.close(error, now_s)  # step 10.4
@@ -214,17 +214,17 @@ class ProducerMachine:
         return self.transactions
 
     def commit(self) -> None:
-        """Commit the open transaction, when all of it is written."""
+        """Commit the open transaction once all its records are written."""
         self.the_transactions().commit()
         self.seal_all()
 
     @property
     def has_flying(self) -> bool:
-        """Whether a request with batches is under way."""
+        """Whether a request with batches is in flight."""
         return any(box.flying for box in self.active)
 
     def abort(self) -> None:
-        """Abort the open transaction: what was not sent fails, what was is given up by the broker."""
+        """Abort the open transaction: unsent records fail, the broker discards the others."""
         self.the_transactions().abort()
         self.sender.refused = None
         error = KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the transaction was aborted before it was sent")
@@ -234,7 +234,7 @@ class ProducerMachine:
         self.sender.is_awake = True
 
     def hurry(self, batch: Batch) -> None:
-        """A caller waits for this batch: it is sent as it is."""
+        """A caller waits for this batch: send it now."""
         queues = self._topics.get(batch.place.topic)
         box = None if queues is None else queues.boxes[batch.place.partition]
         if box is not None and box.open is batch:
@@ -242,8 +242,8 @@ class ProducerMachine:
             self.sender.is_awake = True
 
     def recover(self, now_s: float) -> None:
-        """An interrupt came in the middle of something: leave all connections and send again what was under way."""
-        fault = DisconnectedError("left in the middle of an interrupt")
+        """After an interrupt in the middle of something: drop all connections and send batches in flight again."""
+        fault = DisconnectedError("interrupted by an exception")
         self.client.drop_connections(fault, now_s)
         if self.identity is not None:
             self.identity.forget_question()
@@ -252,12 +252,12 @@ class ProducerMachine:
 
     @property
     def unacknowledged(self) -> int:
-        """Records that were accepted and have neither an offset nor an error yet. May be asked without the lock."""
+        """Records that were accepted and are not settled yet. May be called without the lock."""
         return sum([int(batch.count) for batch in list(self.incomplete)])
 
     def let_go(self) -> bool:
-        """The producer was dropped without being closed: what is left is still sent, unless it is in a transaction,
-        which nobody can commit any more. Whether nothing is left."""
+        """The producer was dropped without close(): remaining records are still sent, unless they are in a transaction,
+        which can no longer be committed. True if nothing is left."""
         if self.transactions is not None and self.incomplete:
             error = KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the producer was dropped in a transaction")
             self.sender.refused = self.sender.refused or error
@@ -312,7 +312,7 @@ class ProducerMachine:
         return queues
 
     def _choose(self, queues: TopicQueues, topic: str, key: bytes | None, value: bytes | None) -> int:
-        """The partition of a record that names none, -1 for the sticky one."""
+        """The partition of a record without one; -1 for the sticky partition."""
         settings = self.settings
         if settings.partitioner is not None:
             chosen = settings.partitioner(topic, key, value, len(queues.boxes))

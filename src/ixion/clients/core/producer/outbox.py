@@ -1,27 +1,27 @@
 """The batches of one partition on their way out, in an order that no retry disturbs.
 
-A batch is open (records are still added), waiting (sealed), flying (sent, not answered) or settled. What comes back
-with an error that a retry can mend goes to the head of those that wait, but only when nothing of this partition flies
-any more: so the order stays, whichever of the flying ones failed.
+A batch is open (records are still added), waiting (sealed), flying (sent, not answered) or settled. A batch that fails
+with a retriable error goes back to the head of the waiting ones, but only when nothing of this partition flies any
+more: so the order stays, whichever of the flying batches failed.
 
     waiting [5 6]   flying [2 3 4]      2 fails: the leader moved
     waiting [5 6]   flying [3 4]        returned [2]        3 and 4 follow: their sequence has a gap
     waiting [2 3 4 5 6]                                     sent again from 2 on, one at a time as far as 4
 
-What is sent again flies alone. It may have been written the first time, and a broker remembers only the last five
-batches of a producer: if others flew past it, it would no longer be known again as written.
+A batch that is sent again flies alone. It may have been written the first time, and a broker remembers only the last
+five batches of a producer: if others flew past it, the broker would no longer recognise it as a duplicate.
 
-An idempotent producer numbers the records of a partition when it first sends them. Three things disturb the numbers:
+An idempotent producer numbers the records of a partition when it first sends them. Three events disturb the numbers:
 
-A  A batch is refused for good: no later batch may show the gap. When nothing flies any more, those that were sent are
-   numbered anew, on from the last number that was acknowledged.
-B  A batch is given up while it is in doubt (its time is up, and an attempt got no answer). The next one shows: if the
-   broker takes it, the first was written. If it answers "out of order", the first was not, and may still arrive from a
-   connection that we have left; the same numbers must never be used twice, so the epoch goes up (C).
+A  A batch is refused for good: no later batch may show the gap. When nothing flies any more, the batches that were sent
+   are renumbered, from the last acknowledged number on.
+B  A batch fails while it is in doubt (its time is up, and an attempt got no answer). The next batch shows its outcome:
+   if the broker takes it, the first was written. If it answers "out of order", the first was not, and may still arrive
+   over an old connection. The same numbers must never be used twice, so the epoch is raised (C).
 C  A new epoch: numbers start again at 0, as soon as no batch of the old epoch is in doubt.
 
-A broker that knows nothing of a producer takes any number as its first. So nothing flies behind the very first batch
-of a partition: if that one failed, the next would take its place, and it could never be written.
+A broker that does not know a producer takes any number as its first. So nothing flies behind the very first batch of a
+partition: if that one failed, the next would take its number, and the first could never be written.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ixion.records.compression import Codec
 from ixion.records.layout import MAX_I32, NO_SEQUENCE, add_to_sequence
 from ixion.records.patch import patch_producer
 
-HALF: Final = 1 << 30  # of all sequence numbers: nothing that is under way is so far from anything else
+HALF: Final = 1 << 30  # of all sequence numbers: numbers in flight are never that far apart
 
 
 @final
@@ -63,7 +63,7 @@ class Outbox:
         self.waiting: deque[Batch] = deque()
         self.flying: deque[Batch] = deque()
         self.not_before_s = 0.0  # the pause before a retry
-        self.identity: ProducerIdentity = NOBODY  # that its numbers belong to
+        self.identity: ProducerIdentity = NOBODY  # the identity that its numbers belong to
         self.wants_epoch = False  # C: nothing can be sent before the producer has a new epoch
         self.is_active = False  # whether its owner has it in the list of those that hold batches
         self._returned: list[Batch] = []
@@ -84,7 +84,7 @@ class Outbox:
         return batch
 
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp: i64) -> bool:
-        """Add a record to the open batch; False, and nothing is changed, if it is full."""
+        """Add a record to the open batch. False, changing nothing, if it is full."""
         batch = self.open
         assert batch is not None
         builder = batch.builder
@@ -112,7 +112,7 @@ class Outbox:
         return len(self.waiting) + len(self.flying) + len(self._returned) + (1 if self.open is not None else 0)
 
     def may_send(self, most_flying: i64, identity: ProducerIdentity | None) -> bool:
-        """Whether the first that waits may fly, now that the pause is over. `identity` is None without idempotence."""
+        """Whether the first waiting batch may be sent, after the pause. `identity` is None without idempotence."""
         if not self.waiting or self._returned or self._has_gap:
             return False
         if identity is None:
@@ -123,14 +123,14 @@ class Outbox:
         if not self.flying and self.identity is not identity and not head.is_in_doubt:
             self.adopt(identity)
         if self.identity is not identity and not head.is_in_doubt:
-            return False  # the rest of the old epoch flies; the next one starts the new one
+            return False  # batches of the old epoch fly; the next batch starts the new epoch
         again = head.attempts > 0 or (len(self.flying) > 0 and self.flying[-1].attempts > 1)
         if again or not self._is_known or self._is_unresolved:
             return not self.flying
         return len(self.flying) < most_flying
 
     def take(self) -> Batch:
-        """The first that waits, built and counted as sent."""
+        """Take the first waiting batch, built and counted as sent."""
         batch = self.waiting[0]
         if batch.builder is not None:
             if self.identity is NOBODY:
@@ -156,7 +156,7 @@ class Outbox:
         self._land()
 
     def give_back(self, batch: Batch, not_before_s: float, in_doubt: bool) -> None:
-        """It failed in a way that a retry can mend. `in_doubt` if it may have been written all the same."""
+        """Put a batch back after a retriable error. `in_doubt`: it may have been written anyway."""
         self.flying.remove(batch)
         batch.is_in_doubt = batch.is_in_doubt or in_doubt
         if batch.is_done:  # its time is up
@@ -167,14 +167,14 @@ class Outbox:
         self._land()
 
     def refuse(self, batch: Batch, error: KafkaError) -> None:
-        """The broker will never take it."""
+        """Fail a batch that the broker will never take."""
         self.flying.remove(batch)
         self._give_up(batch)
         batch.settle(-1, error, self.due)
         self._land()
 
     def refuse_and_restart(self, batch: Batch, error: KafkaError) -> None:
-        """The broker's numbers for this producer are not ours: it is refused, and those behind it get a new epoch."""
+        """The broker has other sequence numbers than we: fail the batch, and give those behind it a new epoch."""
         self.flying.remove(batch)
         self.wants_epoch = True
         self._clear_doubts()
@@ -182,7 +182,7 @@ class Outbox:
         self._land()
 
     def expire(self, batch: Batch, error: KafkaError) -> None:
-        """Its time is up. One that flies keeps its place until its request is over."""
+        """Fail a batch whose time is up. A flying one keeps its place until its request ends."""
         batch.settle(-1, error, self.due)
         if batch not in self.flying:
             self.waiting.remove(batch)
@@ -190,7 +190,7 @@ class Outbox:
             self._land()
 
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
-        """It was too large: smaller ones take its place at the head, numbered anew."""
+        """Replace a batch that was too large by smaller ones at the head, renumbered."""
         self.flying.remove(batch)
         if batch.sequence != NO_SEQUENCE:
             self._has_gap = True
@@ -200,7 +200,7 @@ class Outbox:
         self._land()
 
     def resend_in_new_epoch(self, batch: Batch) -> None:
-        """Out of order behind a batch whose fate was unknown (B): that one was not written, and neither was this."""
+        """Out of order behind a batch in doubt (B): neither of the two was written. Send this in a new epoch."""
         self.flying.remove(batch)
         self._returned.append(batch)
         self.wants_epoch = True
@@ -208,7 +208,7 @@ class Outbox:
         self._land()
 
     def is_first(self, batch: Batch) -> bool:
-        """Whether nothing before it is unsettled, so that a gap in the sequence is not of our making."""
+        """Whether all batches before it are settled, so that a gap in the sequence is not caused by them."""
         return not self._returned and not self._has_gap and self.flying[0] is batch
 
     @property
@@ -221,15 +221,15 @@ class Outbox:
         return not self.flying and not (self.waiting and self.waiting[0].is_in_doubt)
 
     def reclaim(self) -> None:
-        """No request is under way any more, so what flies will never be answered: an interrupt came in between."""
+        """Take flying batches back after an interrupt: their requests are gone, so no answer will come."""
         flying = list(self.flying)
         if flying and self.waiting and self.waiting[0] is flying[-1]:
-            self.waiting.popleft()  # interrupted while it was taken
+            self.waiting.popleft()  # the interrupt came inside `take`
         for batch in flying:
             self.give_back(batch, self.not_before_s, True)
 
     def drop_unsent(self, error: KafkaError) -> list[Batch]:
-        """Fail what does not fly; the transaction is aborted."""
+        """Fail batches that do not fly, because the transaction is aborted."""
         self.seal()
         left = [*sorted(self._returned, key=_flight), *self.waiting]
         self._returned.clear()
@@ -242,8 +242,8 @@ class Outbox:
 
     @property
     def oldest_s(self) -> float:
-        """When the first record came that is not settled yet, NEVER if all are. Thousands of batches may wait, so only
-        the first of them is looked at."""
+        """When the first unsettled record was added; NEVER if all are settled. Only the first of the waiting batches is
+        checked, because thousands may wait."""
         for batch in self.flying:
             if not batch.is_done:
                 return batch.born_s
@@ -256,12 +256,12 @@ class Outbox:
         return NEVER if self.open is None else self.open.born_s
 
     def unsettled(self) -> list[Batch]:
-        """In the order of their records."""
+        """Unsettled batches, in the order of their records."""
         left = [*sorted([*self.flying, *self._returned], key=_flight), *self.waiting]
         return [*left, self.open] if self.open is not None else left
 
     def abandon(self, error: KafkaError) -> list[Batch]:
-        """Fail all that is left and forget it."""
+        """Fail and forget all remaining batches."""
         left = self.unsettled()
         self.open = None
         self.flying.clear()
@@ -280,10 +280,10 @@ class Outbox:
             self._has_gap = True
 
     def _land(self) -> None:
-        """When nothing flies any more, what came back goes to the head and a gap is closed.
+        """When nothing flies any more, put returned batches back at the head and close a gap.
 
-        Batches may come back in another order than they left: a leader that moved had one of them, the next leader the
-        other.
+        Batches may come back in another order than they were sent: after a leader moved, the old and the new leader may
+        each have one.
         """
         if self.flying:
             return
@@ -296,17 +296,18 @@ class Outbox:
             self._close_gap()
 
     def _close_gap(self) -> None:
-        """A. One that is in doubt may not get another number: a late copy of it could be taken for its successor.
+        """Close the gap (A). A batch in doubt must not get another number: a late copy could be taken for its
+        successor.
 
-        The broker cannot have written it behind the gap, so it goes on in a new epoch (C).
+        The broker cannot have written it behind the gap, so it continues in a new epoch (C).
         """
         if self._is_unresolved:
-            self.wants_epoch = True  # B: the last number that was acknowledged may not be the last that was written
+            self.wants_epoch = True  # B: more than the last acknowledged number may have been written
             return
         sequence: i64 = self._acknowledged
         for batch in self.waiting:
             if self._is_before_gap(batch):
-                continue  # the broker has it, and knows it again under its number
+                continue  # the broker has it, and recognises its number
             if batch.is_in_doubt and batch.sequence != sequence:
                 batch.is_in_doubt = False
                 self.wants_epoch = True
@@ -318,14 +319,14 @@ class Outbox:
         return batch.sequence != NO_SEQUENCE and is_after(self._acknowledged, batch.sequence)
 
     def _clear_doubts(self) -> None:
-        """A broker that answers "out of order" has written nothing of what comes after."""
+        """After "out of order" nothing later was written: later batches are no longer in doubt."""
         for batch in self._returned:
             batch.is_in_doubt = False
         for waiting in self.waiting:
             waiting.is_in_doubt = False
 
     def adopt(self, identity: ProducerIdentity) -> None:
-        """C: go on in a new epoch."""
+        """C: continue in a new epoch."""
         self.identity = identity
         self.wants_epoch = False
         self._is_unresolved = False
@@ -334,7 +335,7 @@ class Outbox:
         self._number_anew(identity, 0)
 
     def _number_anew(self, identity: ProducerIdentity, sequence: i64) -> None:
-        """Those that were sent, and those before them, which are the parts of one that was too large."""
+        """Renumber batches that were sent, and those before them, which are parts of a split batch."""
         left = sum(1 for batch in self.waiting if batch.builder is None)
         for batch in self.waiting:
             if left == 0:

@@ -3,9 +3,9 @@
 A key goes to `murmur2(key) & 0x7fffffff` modulo the number of partitions, so that the records of one key stay together
 whichever client sends them: "order-17" hashes to 1 568 318 961, so with six partitions it goes to partition 3.
 
-Without a key the partition is a sticky one (KIP-794): the same until `batch.size` bytes have gone to it, then another.
-What counts is bytes and not batches: a slow broker whose batches are small because they linger must not get more of
-them than the others. The next partition is chosen at random, the less likely the more batches wait for it:
+Without a key the partition is sticky (KIP-794): the same until `batch.size` bytes have gone to it, then another. Bytes
+count, not batches: a slow broker whose batches are small because they linger must not get more of them than the others.
+The next partition is random, and the less likely the more batches wait for it:
 
     batches in the queues  [0, 3, 1]    weights [4, 1, 3]    so 4 of 8, 1 of 8, 3 of 8
 """
@@ -22,7 +22,7 @@ MIX: Final = 0x5BD1E995
 LOW_32: Final = 0xFFFFFFFF
 POSITIVE: Final = 0x7FFFFFFF
 
-# A partitioner of the caller's own: topic, key, value, number of partitions; None leaves it to the sticky one.
+# A partitioner of the caller's own: topic, key, value, number of partitions; None means the sticky partition.
 Partitioner = Callable[[str, bytes | None, bytes | None, int], int | None]
 
 
@@ -54,14 +54,14 @@ def keyed_partition(key: bytes, count: int) -> int:
 
 @final
 class Sticky:
-    """The partition that records of one topic without a key go to at the moment."""
+    """The present partition for records of one topic without a key."""
 
     def __init__(self) -> None:
         self.current: i64 = -1
         self.produced: i64 = 0  # bytes to it
 
     def choose(self, candidates: Sequence[int], queues: Sequence[int] | None, random: float) -> None:
-        """Move on to one of the partitions that have a leader; `queues` are the batches that wait for each."""
+        """Choose another partition with a leader; `queues` has the number of waiting batches of each."""
         self.produced = 0
         if len(candidates) == 1:
             self.current = candidates[0]

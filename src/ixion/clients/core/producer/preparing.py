@@ -1,4 +1,4 @@
-"""What happens to a record before it is appended: interceptors, then serializers."""
+"""Runs interceptors, then serializers, before a record is appended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Preparing:
     def prepare(
         self, topic: str, value: Any, key: Any, headers: Headers, timestamp_ms: int | None, partition: int | None
     ) -> OutgoingRecord:
-        """Every interceptor sees what the one before it made; one that raises is logged and passed over."""
+        """Every interceptor gets the result of the one before it. An interceptor that raises is logged and skipped."""
         record = OutgoingRecord(topic, value, key, headers, timestamp_ms, partition)
         for interceptor in self._interceptors:
             try:
@@ -59,8 +59,8 @@ class Intercepted:
 
 
 def without_code(settings: ProducerSettings) -> ProducerSettings:
-    """For the machine, which an engine holds: a serializer that is a method of an object with the producer in it would
-    keep the producer alive."""
+    """Settings for the machine, without functions of the caller: the engine holds the machine, and a serializer that
+    refers to the producer would keep it alive."""
     return settings._replace(key_serializer=None, value_serializer=None, interceptors=())
 
 

@@ -1,16 +1,16 @@
-"""Carries batches to the leaders of their partitions, and the answers back to the outboxes.
+"""Sends batches to the leaders of their partitions, and passes the answers to the outboxes.
 
-What is done about an answer:
+Answers, and what follows:
 
-A  no error, or a duplicate of what was written before: acknowledged
+A  no error, or a duplicate of an earlier write: acknowledged
 B  a sequence out of order behind a batch that itself failed: goes back, and is sent again after it
-C  out of order behind a batch whose fate was unknown: sent again in a new epoch
-D  an error that a retry can mend (moved, too few replicas, connection lost): goes back, with a pause; a refusal that
-   names the new leader (KIP-951) needs none
-E  too large, and of several records: split, unless it is in doubt: its parts could be written a second time
-F  an error that says that the broker's numbers for this producer are not ours: refused, and the rest in a new epoch
+C  out of order behind a batch in doubt: sent again in a new epoch
+D  a retriable error (leader moved, too few replicas, connection lost): goes back, with a pause; a refusal that names
+   the new leader (KIP-951) needs none
+E  too large, with several records: split, unless it is in doubt: its parts could be written a second time
+F  the broker's sequence numbers for this producer are not ours: refused, and the rest goes on in a new epoch
 G  an error that ends the producer: nothing more can be sent
-H  anything else: this batch is refused, the next ones go on
+H  anything else: this batch is refused, later ones go on
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from ixion.protocol.registry import ApiKey
 if TYPE_CHECKING:
     from ixion.clients.core.producer.machine import ProducerMachine
 
-# Full batches that are sent together while a broker is busy with earlier ones, and how long the first of them waits.
-# Sending each by itself took a quarter of the time of a producer of 100-byte records, and half of it with 1 KB.
+# Full batches are sent together while a broker is busy with earlier ones; and how long the first of them waits. Sending
+# each alone took a quarter of the time of a producer of 100-byte records, and half of it with 1 KB.
 GATHERED_BYTES: Final = 64 * 1024
 GATHER_S: Final = 0.001
 LAST_BY_NAME: Final = 12  # later versions of Produce name topics by id only
@@ -63,7 +63,7 @@ class Sender:
         settings = owner.settings
         self.fatal: KafkaError | None = None
         self.refused: KafkaError | None = None  # the first failure since the last flush
-        self.is_awake = False  # whether a step may find something to send
+        self.is_awake = False  # whether `step` may find something to send
         self.wake_s = NEVER
         self.records: i64 = 0
         self.failures: i64 = 0
@@ -71,7 +71,7 @@ class Sender:
         self.splits: i64 = 0
         self.requests: i64 = 0
         self.sent_bytes: i64 = 0
-        self.stuck: dict[int, float] = {}  # brokers that take no batch though one waits, and since when
+        self.stuck: dict[int, float] = {}  # brokers that hold up waiting batches, and since when
         self.most_attempts: i64 = settings.retries
         self._owner = owner
         self._client = owner.client
@@ -79,22 +79,22 @@ class Sender:
         self._linger_s = settings.linger_s
         self._max_in_flight = settings.max_in_flight
         self._watches_brokers = settings.adaptive_partitioning and settings.availability_timeout_s > 0
-        # Without sequences a second batch under way could overtake the retry of the first.
+        # Without sequence numbers a second batch in flight could overtake the retry of the first.
         self._most_flying = settings.max_in_flight if owner.is_idempotent else 1  # step 11.9
         self._delivery_timeout_s = settings.delivery_timeout_s
         self._max_request_size = settings.max_request_size
         self._turn: i64 = 0
-        self._filled: i64 = 0  # bytes of batches that are full since the last step
+        self._filled: i64 = 0  # bytes of batches that filled up since the last step
 
     def opened(self, now_s: float) -> None:
-        """A batch was begun."""
+        """Note that a batch was begun."""
         if self._linger_s <= 0:
             self.is_awake = True
         elif now_s + self._linger_s < self.wake_s:
             self.wake_s = now_s + self._linger_s
 
     def filled(self, size: i64, now_s: float) -> None:
-        """A batch is full: it is sent at once, or with the next ones if a broker still has something to answer."""
+        """A batch is full: send it at once, or with the next ones while a broker has requests to answer."""
         self._filled += size
         is_enough = self._filled >= GATHERED_BYTES or now_s >= self.wake_s
         if is_enough or self._linger_s <= GATHER_S or not self._client.is_owed:
@@ -103,7 +103,7 @@ class Sender:
             self.wake_s = now_s + GATHER_S
 
     def step(self, now_s: float) -> None:
-        """Settle what is over and send all that can be sent now."""
+        """Settle expired batches, and send everything that can be sent now."""
         self.is_awake = False
         self._filled = 0
         self.wake_s = NEVER
@@ -128,7 +128,7 @@ class Sender:
         self._owner.fail_all(fatal)
 
     def _change_epoch(self) -> None:
-        """A box wants a new epoch: one for the producer; each box goes over to it as soon as it can."""
+        """If an outbox wants a new epoch, raise the producer's; each outbox adopts it as soon as it can."""
         identity = self._owner.identity
         if identity is None:
             return
@@ -197,7 +197,7 @@ class Sender:
         return bool(loads)
 
     def _note_stuck(self, held_up: list[Outbox], served: dict[int, ProduceCall], now_s: float) -> None:
-        """Which brokers hold up batches that could go (KIP-794): the partitioner avoids them after a while."""
+        """Note the brokers that hold up sendable batches (KIP-794): the partitioner avoids them after a while."""
         stuck: dict[int, float] = {}
         for box in held_up:
             partition = self._client.cluster.leader(box.place)
@@ -264,7 +264,7 @@ class Sender:
     def settle(
         self, box: Outbox, batch: Batch, result: PartitionProduceResponse | None, nodes: dict[int, Node], now_s: float
     ) -> None:
-        """What a broker has answered about one batch; None if it has left it out."""
+        """Handle a broker's answer about one batch; None if the answer leaves it out."""
         if result is not None and result.error_code == 0:  # A, by far the most
             self.acknowledge(box, batch, result.base_offset)
             return
@@ -330,7 +330,7 @@ class Sender:
                 self._owner.transactions.fail(error)
 
     def _expire(self, box: Outbox, now_s: float) -> None:
-        """Nothing is retried beyond `delivery.timeout.ms` of its first record."""
+        """Fail batches whose first record is older than `delivery.timeout.ms`."""
         oldest_s = now_s - self._delivery_timeout_s
         for batch in list(box.flying):
             if batch.born_s <= oldest_s and not batch.is_done:
@@ -355,7 +355,7 @@ class Sender:
 
 
 class ProduceCall(Pending):
-    """What one request carries."""
+    """The batches of one Produce request."""
 
     def __init__(self, sender: Sender, machine: ConnectionMachine) -> None:
         self.sender = sender
@@ -378,12 +378,12 @@ class ProduceCall(Pending):
                 nodes[end.node_id] = Node(end.node_id, Address(end.host, end.port), end.rack)
         for box, batch in self.batches:
             if batch not in box.flying:
-                continue  # the producer has ended in between
+                continue  # the producer was closed meanwhile
             if isinstance(outcome, ProduceResponse):
                 of_place = results.get(box.place.topic)
                 found = None if of_place is None else of_place.get(box.place.partition)
                 sender.settle(box, batch, found, nodes, now_s)
-            elif outcome is None:  # acks=0: it is written, and that is all we shall know
+            elif outcome is None:  # acks=0: written to the socket, and no answer follows
                 sender.acknowledge(box, batch, -1)
             elif batch.attempts > sender.most_attempts and isinstance(outcome, KafkaError):
                 batch.is_in_doubt = True

@@ -26,7 +26,7 @@ class OutgoingRecord(NamedTuple):
 
 
 class Interceptor(Protocol):
-    """Sees every record before it is sent and every delivery; what it raises is logged, and changes nothing."""
+    """Sees every record before it is sent, and every delivery. Its errors are logged and ignored."""
 
     def on_send(self, record: OutgoingRecord) -> OutgoingRecord: ...
 

@@ -4,14 +4,14 @@
                                                               │  ▲ any failure: only abort is left (`failure`)
                                                               └─ abort ─▶ ABORTING ─▶ READY, in a new epoch
 
-One request at a time is under way. Two protocols (KIP-890): brokers with the feature transaction.version 2 add
-partitions and groups to a transaction by themselves and give a new epoch at its end; for older ones a partition is
-added before its first batch is sent (AddPartitionsToTxn), a group before its offsets (AddOffsetsToTxn), and a new epoch
-after an abort is asked for (InitProducerId).
+There is one request in flight at a time. There are two protocols (KIP-890): brokers with transaction.version 2 add
+partitions and groups to a transaction by themselves and give a new epoch at its end. With older brokers the producer
+adds a partition before its first batch (AddPartitionsToTxn), a group before its offsets (AddOffsetsToTxn), and requests
+a new epoch after an abort (InitProducerId).
 
-Errors: what a retry can mend is asked again, of another coordinator if this one has moved. PRODUCER_FENCED and
-INVALID_PRODUCER_EPOCH mean that another producer has taken over the transactional id: that is final (`FencedError`),
-and so is every answer that says that the id may not be used. Anything else fails the transaction, which can be aborted.
+Errors: retriable ones are retried, with another coordinator if it has moved. PRODUCER_FENCED and INVALID_PRODUCER_EPOCH
+mean that another producer has taken over the transactional id: that is final (`FencedError`), and so is a refusal to
+use the id. Any other error fails the transaction, which can be aborted.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class Transactions(Identity):
         self._groups: set[str] = set()  # added
         self._is_empty = True  # nothing was written in this transaction
         self._is_deciding = False  # a broker was asked to commit, and may have done so
-        self._asked = ""  # what is under way
+        self._asked = ""  # the request in flight
 
     # What the producer calls.
 
     def init(self) -> None:
-        """Once more after a timeout goes on with the first."""
+        """Start to initialize. Calling it again after a timeout continues the first call."""
         self._require(UNINITIALIZED, INITIALIZING)
         self.state = INITIALIZING
 
@@ -104,15 +104,15 @@ class Transactions(Identity):
         self._is_empty = True
 
     def commit(self) -> None:
-        """Once more after a timeout goes on with the first."""
+        """Start to commit. Calling it again after a timeout continues the first call."""
         self._require(OPEN, COMMITTING)
         if self.failure is not None:
             raise self.failure
         self.state = COMMITTING
 
     def abort(self) -> None:
-        """Once more after a timeout goes on with the first. ValueError after a commit that may have been carried out:
-        the coordinator answers to the same question only."""
+        """Start to abort. Calling it again after a timeout continues the first call. ValueError after a commit that may
+        have been carried out: then only a repeated commit gets the outcome."""
         self._require(OPEN, COMMITTING, ABORTING)
         if self._is_deciding:
             raise ValueError("the commit is under way and may be done; call commit_transaction again for its outcome")
@@ -130,13 +130,13 @@ class Transactions(Identity):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing of what was last asked for is still to be done."""
+        """Whether the last act is done."""
         if self.fatal is not None or (self.failure is not None and self.state != ABORTING):
             return True
         return self.state in (READY, OPEN) and not self._offsets
 
     def check(self) -> None:
-        """KafkaError if the producer can go on no more, or the transaction only be aborted."""
+        """KafkaError if the producer has failed for good, or the transaction can only be aborted."""
         if self.fatal is not None:
             raise self.fatal
         if self.failure is not None:
@@ -157,13 +157,13 @@ class Transactions(Identity):
             raise self.failure
 
     def fail(self, error: KafkaError) -> None:
-        """A record of the transaction was not written, or could not be: it can only be aborted."""
+        """Fail the transaction, because a record was not written: it can only be aborted."""
         if self.state in (OPEN, COMMITTING) and self.failure is None:
             self.failure = error
             self._offsets.clear()
 
     def may_write(self, place: TopicPartition) -> bool:
-        """Whether batches of the partition may be sent; it is added to the transaction first if need be."""
+        """Whether batches of the partition may be sent. Adds it to the transaction first if needed."""
         if self.state not in (OPEN, COMMITTING) or self.failure is not None:
             return False
         self._is_empty = False
@@ -180,7 +180,7 @@ class Transactions(Identity):
         return max(self._not_before_s, self._ready_s(wanted)) if wanted else NEVER
 
     def _ready_s(self, wanted: str) -> float:
-        """When `_machine_for` may find a connection; NEVER if news of a socket or of the metadata come first."""
+        """When `_machine_for` may find a connection; NEVER if a socket or metadata will wake us first."""
         if wanted == "nothing":
             return 0.0
         if wanted in ("find", "find group"):
@@ -194,7 +194,7 @@ class Transactions(Identity):
         return machine.throttled_until_s if machine.ready else NEVER
 
     def bump(self) -> None:
-        """Only the coordinator gives epochs; one that is wanted comes with the abort."""
+        """Does nothing: the coordinator gives a new epoch with the abort."""
 
     def forget_question(self) -> None:
         super().forget_question()
@@ -285,7 +285,7 @@ class Transactions(Identity):
         self._is_deciding = self.state == COMMITTING
         return end_transaction(machine, self._id, self.current, commits=self._is_deciding, is_v2=self.uses_v2)
 
-    # What comes back.
+    # Answers.
 
     def complete(self, outcome: Outcome, now_s: float) -> None:
         asked = self._asked
@@ -318,7 +318,7 @@ class Transactions(Identity):
         self._not_before_s = now_s + self._client.retry.pause_s(self._failures)
 
     def _take(self, asked: str, answer: Struct) -> ErrorCode:
-        """Take an answer in; the first error that it carries."""
+        """Apply an answer. Returns its first error."""
         if isinstance(answer, FindCoordinatorResponse):
             return self._found(asked, answer)
         if isinstance(answer, InitProducerIdResponse):
@@ -374,7 +374,7 @@ class Transactions(Identity):
         return worst
 
     def _finish(self) -> None:
-        """The transaction is over. After an abort an older broker is asked for a new epoch."""
+        """End the transaction. After an abort an older broker is asked for a new epoch."""
         was_aborted = self.state == ABORTING
         self._is_deciding = False
         self._added.clear()
