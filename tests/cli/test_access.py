@@ -114,7 +114,7 @@ def test_a_wrong_profile_is_named(ixion: Ixion, tmp_path: Path, text: str, why: 
 def test_a_password_in_a_file_that_others_can_read_is_refused(ixion: Ixion, tmp_path: Path) -> None:
     profiles(tmp_path, f"[default]\nuser = 'carol'\npassword = '{SECRET}'", 0o644)
     line = ixion.refused("topic", "list", code=2)
-    assert "others can read the file: chmod 600" in line
+    assert "other users can read the file: chmod 600" in line
     assert SECRET not in line
 
 

@@ -84,7 +84,7 @@ def test_so_many_and_no_more(ixion: Ixion) -> None:
 def test_an_offset_that_is_not_there_becomes_the_nearest_and_is_said(ixion: Ixion) -> None:
     name = numbered(ixion, 3)
     assert ixion("consume", name, "--from", "50", "--exit-at-end") == ""
-    assert ixion.errors == f"ixion: {name}-0 has no offset 50; beginning at 3\n"
+    assert ixion.errors == f"ixion: {name}-0 has no offset 50; starting at 3\n"
 
 
 def test_only_some_partitions(ixion: Ixion) -> None:
@@ -156,8 +156,8 @@ def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     assert "has no field 'values'; did you mean 'value'? (fields: topic, partition" in ixion.refused(
         "consume", name, "--format", "{values}", code=2
     )
-    assert "--follow goes on for ever" in ixion.refused("consume", name, "--follow", "-e", code=2)
-    assert "--follow goes on for ever" in ixion.refused("consume", name, "--follow", "--until", "5", code=2)
+    assert "--follow never ends" in ixion.refused("consume", name, "--follow", "-e", code=2)
+    assert "--follow never ends" in ixion.refused("consume", name, "--follow", "--until", "5", code=2)
     assert "--format is value, text, json" in ixion.refused("consume", name, "--format", "xml", code=2)
     assert f"did you mean '{name}'" in ixion.refused("consume", f"{name}x")
 

@@ -109,7 +109,7 @@ def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     one_of = "give one of --to-earliest, --to-latest, --to-offset, --to-datetime and --shift"
     assert one_of in ixion.refused("group", "reset", "g", "-t", topic, code=2)
     assert one_of in ixion.refused("group", "reset", "g", "-t", topic, "--to-latest", "--shift", "1", code=2)
-    assert "--to-datetime wants" in ixion.refused("group", "reset", "g", "--to-datetime", "noon", code=2)
+    assert "--to-datetime needs" in ixion.refused("group", "reset", "g", "--to-datetime", "noon", code=2)
     assert "TOPIC:0,2" in ixion.refused("group", "reset", "g", "-t", f"{topic}:x", "--to-latest", code=2)
     assert "partitions 0 to 0 only" in ixion.refused("group", "reset", "g", "-t", f"{topic}:1", "--to-latest")
     assert "has committed nothing" in ixion.refused("group", "reset", "no-group", "--to-latest")

@@ -69,8 +69,8 @@ def test_wrong_words(ixion: Ixion, words: str, line: str) -> None:
         ('{"value": "\\ud800"}', "half of a surrogate pair has no UTF-8 form"),
         ('{"value": 1, "timestamp": 1e30}', "is neither milliseconds nor a time"),
         (f'{{"value": 1, "timestamp": {1 << 63}}}', "is neither milliseconds nor a time"),
-        ('{"value": 1, "partition": true}', "partition True is no partition"),
-        ('{"value": 1, "partition": 99999999999}', "partition 99999999999 is no partition"),
+        ('{"value": 1, "partition": true}', "True is not a partition number"),
+        ('{"value": 1, "partition": 99999999999}', "99999999999 is not a partition number"),
     ],
     ids=range(10),
 )
@@ -165,7 +165,7 @@ def test_output_is_utf8_in_every_locale(broker: Broker) -> None:
 def test_a_damaged_file_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "00000000000000000000.log").write_bytes(b"\1" * 100)
     assert execute(["dump", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == "ixion: what is marked as damaged cannot be read\n"
+    assert capsys.readouterr().err == "ixion: parts marked as damaged cannot be read\n"
 
 
 @pytest.mark.parametrize(

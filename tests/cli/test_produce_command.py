@@ -110,9 +110,9 @@ def test_what_the_broker_refuses_is_said(ixion: Ixion) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--acks", "2"], "--acks is all, 1 or 0, not '2'"),
-        (["--compression", "rar"], "--compression is none, gzip, snappy, lz4 or zstd, not 'rar'"),
-        (["--header", "x"], "--header wants name=value, not 'x'"),
+        (["--acks", "2"], "--acks must be all, 1 or 0, not '2'"),
+        (["--compression", "rar"], "--compression must be none, gzip, snappy, lz4 or zstd, not 'rar'"),
+        (["--header", "x"], "--header needs name=value, not 'x'"),
         (["--key-separator", ""], "a separator has at least one character"),
         (["--json", "-k", ":"], "a --json line has its key and headers itself"),
     ],
@@ -128,7 +128,7 @@ def test_options_that_make_no_sense(ixion: Ixion, options: list[str], complaint:
         (b"{}", 'an object with at least a "value"'),
         (b"{", "Expecting"),
         (b'{"value": {"base64": "!"}}', "base64"),
-        (b'{"value": 1, "partition": -1}', "partition -1 is no partition"),
+        (b'{"value": 1, "partition": -1}', "-1 is not a partition number"),
         (b'{"value": 1, "headers": [["a"]]}', "headers are an object, or a list"),
         (b'{"value": 1, "headers": [[1, "a"]]}', "headers are an object, or a list"),
         (b'{"value": 1, "headers": 5}', "headers are an object, or a list"),

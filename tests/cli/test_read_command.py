@@ -84,7 +84,7 @@ def test_parts_of_a_topic(ixion: Ixion, tmp_path: Path, words: list[str], expect
 @pytest.mark.parametrize("name", ["orders.json", "orders"])
 def test_a_kind_of_file_that_is_not_known(ixion: Ixion, tmp_path: Path, name: str) -> None:
     said = ixion.refused("read", "orders", "--to", str(tmp_path / name), code=2)
-    assert said.startswith("ixion read: --to is a file that ends in .parquet, .arrow, .csv, not ")
+    assert said.startswith("ixion read: --to must be a file that ends in .parquet, .arrow, .csv, not ")
 
 
 def test_no_file(ixion: Ixion) -> None:

@@ -63,4 +63,4 @@ def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     assert "topic 'a b'" in ixion.refused("topic", "create", "a b")
     assert name in ixion.refused("topic", "alter", name, "--partitions", "1")
     assert "nothing to alter" in ixion.refused("topic", "alter", name, code=2)
-    assert "--config wants name=value, not 'x'" in ixion.refused("topic", "create", "t", "--config", "x", code=2)
+    assert "--config needs name=value, not 'x'" in ixion.refused("topic", "create", "t", "--config", "x", code=2)

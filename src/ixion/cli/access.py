@@ -1,7 +1,7 @@
-"""How a command reaches its cluster: the options that say where it is and how to get in, and the value made of them.
+"""How a command reaches its cluster: the options for the address, TLS and login, and their combined value.
 
 The command line comes first, then the environment, then the profile: a table of `~/.config/ixion/profiles.toml`, named
-by --profile, or `default` if the file has one. No password is ever on a command line: it is the first line of a file,
+by --profile, or `default` if the file has one. A password is never on the command line: it is the first line of a file,
 or typed at a prompt.
 """
 
@@ -117,7 +117,7 @@ class Access(NamedTuple):
 
 
 def fold(values: dict[str, Any]) -> dict[str, Any]:
-    """The options of a connection become one keyword, `access`; the others stay as they are."""
+    """Combine the connection options into one keyword, `access`; the others stay as they are."""
     named = {name: value for name, value in values.items() if name in NAMES}
     given = {name: value for name, value in named.items() if value is not None and value is not False}
     others = {name: value for name, value in values.items() if name not in NAMES}
@@ -125,7 +125,7 @@ def fold(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_access(given: dict[str, Any], *, may_ask: bool = True) -> Access:
-    """UsageError for what does not fit together. `may_ask`: whether a password may be asked for."""
+    """UsageError for options that contradict each other. `may_ask`: whether to prompt for a password."""
     name = given.pop("profile", None)
     found: dict[str, Any] = {**read_profile(name), **given}
     timeout_s = found.get("timeout", PATIENCE_S)
@@ -181,7 +181,7 @@ def read_token(path: str, mechanism: str) -> dict[str, Any]:
 
 
 def read_password(path: str | None, user: str, may_ask: bool) -> str:
-    """The first line of a file; without one, what is typed at a terminal."""
+    """The first line of a file; without a file, typed at a terminal."""
     if path is None:
         import sys
 
@@ -230,7 +230,7 @@ def check_profile(found: dict[str, Any], where: str, *, is_private: bool) -> dic
     for name, value in found.items():
         if name == "password":
             if not is_private:
-                raise UsageError(f"{where} has a password, and others can read the file: chmod 600")
+                raise UsageError(f"{where} has a password, but other users can read the file: chmod 600")
             kind: type | tuple[type, ...] = str
         elif name not in known:
             raise UsageError(f"{where}: there is no option {name!r}{nearest(name, [*known, 'password'])}")

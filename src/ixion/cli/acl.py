@@ -153,7 +153,7 @@ def filter_of(
         raise UsageError("choose one resource")
     kind, name = resources[0] if resources else (ResourceKind.ANY, None)
     if matching and name is None:
-        raise UsageError("--matching needs the name that the rules are to be about")
+        raise UsageError("--matching needs the name of a resource")
     pattern = PatternKind.MATCH if matching else PatternKind.PREFIXED if prefixed else PatternKind.ANY
     return Filter(
         kind=kind,
@@ -212,11 +212,11 @@ def _resources(*, many: bool) -> tuple[Option, ...]:
 
 
 _CHOICE: Final = (
-    Option("principal", "--principal", "Rules about this user.", metavar="USER"),
-    Option("operation", "--operation -o", "Rules about this operation.", metavar="OP", complete="|".join(OPERATIONS)),
+    Option("principal", "--principal", "Only rules for this user.", metavar="USER"),
+    Option("operation", "--operation -o", "Only for this operation.", metavar="OP", complete="|".join(OPERATIONS)),
     *_resources(many=False),
-    Option("prefixed", "--prefixed", "Only rules about names that begin so."),
-    Option("matching", "--matching", "Every rule about the name: its own, prefixes and *."),
+    Option("prefixed", "--prefixed", "Only rules for names with this prefix."),
+    Option("matching", "--matching", "Every rule that applies to the name: literal, prefixed and *."),
 )
 
 ACL: Final = Group(
@@ -228,18 +228,18 @@ ACL: Final = Group(
         add,
         options=(
             Option("allow", "--allow", "A user, or * for all; may be repeated.", metavar="USER", many=True),
-            Option("deny", "--deny", "The same for a rule that denies; it wins.", metavar="USER", many=True),
+            Option("deny", "--deny", "A user to deny, or * for all; wins over --allow.", metavar="USER", many=True),
             Option(
                 "operation",
                 "--operation -o",
-                "What (default: all); may be repeated.",
+                "An operation (default: all); may be repeated.",
                 metavar="OP",
                 many=True,
                 complete="|".join(OPERATIONS),
             ),
             *_resources(many=True),
-            Option("prefixed", "--prefixed", "The names are prefixes: the rule is about all that begin so."),
-            Option("host", "--host", "Only from this address (default: from everywhere).", metavar="ADDRESS"),
+            Option("prefixed", "--prefixed", "Apply the rule to all names that begin with NAME."),
+            Option("host", "--host", "Only from this address (default: any).", metavar="ADDRESS"),
             *CLUSTER,
         ),
         examples=(

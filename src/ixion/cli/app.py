@@ -1,8 +1,7 @@
 """The commands, by name, and how their errors are shown.
 
-A command prints its result on standard output and nothing else; what went wrong goes to standard error in one line that
-says what to do. Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted. A reader that closes the pipe is
-no error.
+A command prints only its result on standard output; an error goes to standard error, as one line that says what to do.
+Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted. A reader that closes the pipe is no error.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ SUMMARY: Final = "A Kafka-compatible broker in Python, and the tools to work wit
 COMMON: Final = CLUSTER  # may stand before the command as well
 SHOWN: Final = (BOOTSTRAP, TIMEOUT, PROFILE)  # of those, on pages about many commands
 
-# In the order in which people come to need them. name -> the table, imported when it is called, and its summary
+# In the order of use. name -> the table, imported when it is called, and its summary
 SECTIONS: Final = (
     ("Run a broker", (("serve", "ixion.cli.serve_options:SERVE", "Serve Kafka clients until SIGTERM or Ctrl-C."),)),
     (
@@ -93,7 +92,7 @@ def execute(words: list[str]) -> int:
         complain(f"{where}: {error} (see {where} --help)")
         return 2
     except OSError as error:
-        if error.filename is None:  # reading and connecting say what failed; this is printing
+        if error.filename is None:  # other errors carry a file name; this is about printing
             drop(sys.stdout)
             complain(f"ixion: the output cannot be written: {error.strerror}")
         else:

@@ -1,4 +1,4 @@
-"""`ixion cluster`: the brokers, what is wrong with partitions, moves between brokers, and what the disks hold."""
+"""`ixion cluster`: brokers, troubled partitions, moves between brokers, and disk usage."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def describe(as_json: bool, access: Access) -> None:
 
 
 def trouble(place: TopicPartition, part: Partition, move: Reassignment | None) -> dict[str, Any] | None:
-    """What is not as it should be with a partition; None if all is well."""
+    """The problem of a partition; None if there is none."""
     if part.leader < 0:
         state = "no leader"
     elif move is not None:
@@ -155,7 +155,7 @@ CLUSTER_GROUP: Final = Group(
     KILL,
     Command(
         "describe",
-        "Show the brokers and the controller, partitions without a leader or behind, and moves under way.",
+        "Show brokers, controller, partitions that are leaderless or under-replicated, and running moves.",
         describe,
         options=(AS_JSON, *CLUSTER),
         aliases=("info", "list", "ls"),
@@ -165,7 +165,7 @@ CLUSTER_GROUP: Final = Group(
     ELECT,
     Command(
         "log-dirs",
-        "Show the log directories of all brokers, and how much lies in each.",
+        "Show the log directories of all brokers, and the size of each.",
         log_dirs,
         options=(
             Option(

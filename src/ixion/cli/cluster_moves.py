@@ -1,8 +1,8 @@
-"""`ixion cluster reassign`, `drain` and `elect`: partitions go to other brokers, leaders to other replicas.
+"""`ixion cluster reassign`, `drain` and `elect`: move partitions to other brokers, and leaders to other replicas.
 
-Moves show their plan first; `--execute` carries it out and waits until every move is over. Interrupted, the moves go on
-in the cluster, and the same command waits for them again. `--throttle` limits what replication may take meanwhile: the
-limits are set as Kafka's ReassignPartitionsCommand sets them, and taken away at the end.
+Moves show their plan first; `--execute` carries it out and waits until every move is done. After an interrupt the moves
+continue in the cluster, and the same command waits for them again. `--throttle` limits replication meanwhile: the
+limits are set as Kafka's ReassignPartitionsCommand sets them, and removed at the end.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ def reassign(
     from ixion.clients.admin.topics import describe_topics
 
     if cancel and (brokers is not None or replication is not None or throttle is not None or execute):
-        raise UsageError(
-            "--cancel takes moves back at once; it goes without --to, --replication, --throttle, --execute"
-        )
+        raise UsageError("--cancel cannot be combined with --to, --replication, --throttle or --execute")
     with administer(access) as admin:
         admin.run(describe_topics, topics).check()  # an unknown one is reported with the nearest name
         found = admin.run(metadata, None)
@@ -109,7 +107,7 @@ def chosen_brokers(text: str | None, found: ClusterMetadata) -> list[int]:
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"--to wants ids with commas, such as 1,2,3, not {text!r}") from None
+        raise UsageError(f"--to needs broker ids separated by commas, such as 1,2,3, not {text!r}") from None
     for number in numbers:
         if number not in found.nodes:
             known = ", ".join(map(str, sorted(found.nodes)))
@@ -118,7 +116,7 @@ def chosen_brokers(text: str | None, found: ClusterMetadata) -> list[int]:
 
 
 def replicas_under_way(found: ClusterMetadata) -> dict[TopicPartition, Replicas]:
-    """The replicas of all partitions, with those that moves under way add and those that they remove."""
+    """The replicas of all partitions, with those that running moves add and remove."""
     from ixion.clients.metadata import TopicPartition
 
     return {
@@ -129,7 +127,7 @@ def replicas_under_way(found: ClusterMetadata) -> dict[TopicPartition, Replicas]
 
 
 def replicas_now(admin: AdminRunner, found: ClusterMetadata) -> dict[TopicPartition, Replicas]:
-    """The replicas of all partitions, as they will be when the moves under way are over."""
+    """The replicas of all partitions after the running moves."""
     from ixion.clients.admin.replicas import list_partition_reassignments
 
     moves: Mapping[TopicPartition, Reassignment] = admin.run(list_partition_reassignments)
@@ -150,7 +148,7 @@ def carry_out(
     as_json: bool,
     found: ClusterMetadata,
 ) -> None:
-    """`meant`: the partitions that the command is about; moves of them that are under way already are waited for."""
+    """`meant` are the partitions of the command; it also waits for moves of them that run already."""
     from ixion.clients.admin.replicas import alter_partition_reassignments
 
     rows = [(place.topic, place.partition, now[place], after) for place, after in plan.items()]
@@ -177,7 +175,7 @@ def carry_out(
         Waiting(admin, meant | set(plan)).wait()
     except (KafkaError, KeyboardInterrupt):
         limits = " and their throttles stay" if throttle is not None else ""
-        note(f"the moves go on{limits}; the same command waits for them again, `{cancelling(topics)}` takes them back")
+        note(f"the moves continue{limits}; the same command waits for them again, `{cancelling(topics)}` cancels them")
         raise
     if throttle is not None:
         clear_throttles(admin, topics)
@@ -202,7 +200,7 @@ def set_throttles(
     rate: int,
     found: ClusterMetadata,
 ) -> None:
-    """The replicas that have a partition are limited as leaders, those that get it as followers."""
+    """Throttle present replicas as leaders, and new ones as followers."""
     from ixion.clients.admin.configs import Resource, alter_configs
     from ixion.model.resource_type import ResourceType
 
@@ -252,7 +250,7 @@ def joined(replicas: Replicas) -> str:
 THROTTLE: Final = Option(
     "throttle",
     "--throttle",
-    "Bytes a second that replication of these partitions may take on each broker.",
+    "Limit replication of these partitions to this rate on each broker, in bytes per second.",
     metavar="BYTES",
     kind=whole(1, LARGEST_OFFSET),
 )
@@ -264,16 +262,16 @@ REASSIGN: Final = Command(
     reassign,
     arguments=(Argument("topics", "TOPIC...", many=True, complete="topic"),),
     options=(
-        Option("brokers", "--to", "The brokers that may have them (default: all).", metavar="ID,ID..."),
+        Option("brokers", "--to", "The brokers that may hold the replicas (default: all).", metavar="ID,ID..."),
         Option(
             "replication",
             "--replication -r",
-            "Copies of each partition (default: as many as now).",
+            "Replicas of each partition (default: as many as now).",
             metavar="N",
             kind=whole(1, 32767),
         ),
         THROTTLE,
-        Option("cancel", "--cancel", "Take back the moves of these topics that are under way, and their throttles."),
+        Option("cancel", "--cancel", "Cancel the running moves of these topics, and remove their throttles."),
         EXECUTE,
         AS_JSON,
         *CLUSTER,
@@ -297,7 +295,7 @@ ELECT: Final = Command(
         Option(
             "unclean",
             "--unclean",
-            "Let any replica that is alive lead where none in sync is: records that it lacks are lost.",
+            "Elect any live replica if no in-sync replica is alive: records that it lacks are lost.",
         ),
         AS_JSON,
         *CLUSTER,

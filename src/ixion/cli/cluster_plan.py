@@ -1,9 +1,9 @@
-"""Where replicas should go: to which brokers, with as few moves as possible, and the preferred leaders spread evenly.
+"""Plans replica moves: as few as possible, with preferred leaders spread evenly.
 
     drain 3 of brokers 1, 2, 3, 4:     t-0 on 1,3  ->  1,4     t-1 on 3,2  ->  4,2     t-2 on 1,2 stays
 
-A replica that may stay, stays. A new one goes to the broker with the fewest replicas, in another rack than the others
-where there is one.
+A replica that may stay, stays. A new one goes to the broker with the fewest replicas, in a rack without a replica if
+possible.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def spread(
     racks: Mapping[int, str | None],
     factor: int | None = None,
 ) -> dict[TopicPartition, Replicas]:
-    """The replicas of the `chosen` partitions that change if they may be on the brokers of `racks` only. `factor`: how
-    many replicas each has then; as many as now if None. UsageError if there are not enough brokers."""
+    """The changed replicas of the `chosen` partitions, if they may only be on the brokers of `racks`. `factor` is the
+    number of replicas; None keeps it. UsageError if there are not enough brokers."""
     load = dict.fromkeys(racks, 0)
     preferred = dict.fromkeys(racks, 0)
     for place, replicas in current.items():
@@ -37,7 +37,7 @@ def spread(
     for place in sorted(chosen):
         before = current[place]
         after = _placed(place, before, racks, load, len(before) if factor is None else factor)
-        if before[0] not in after:  # the preferred leader goes: the one that leads least takes its place
+        if before[0] not in after:  # the preferred leader leaves: the broker that leads least replaces it
             first = min(after, key=lambda broker: (preferred[broker], after.index(broker)))
             after = (first, *(each for each in after if each != first))
         preferred[after[0]] += 1
@@ -54,7 +54,7 @@ def _placed(
         fewer = f"; ixion cluster reassign {place.topic} --replication N gives it fewer" if racks else ""
         raise UsageError(f"{place} has {count} replica{'s' if count != 1 else ''}, but {there} for it{fewer}")
     after: list[int | None] = [each if each in racks else None for each in before]
-    while len(after) > count:  # fewer than before: those that must go anyway, then the last
+    while len(after) > count:  # fewer than before: drop those that must go anyway, then the last
         gone = after.pop(after.index(None) if None in after else -1)
         if gone is not None:
             load[gone] -= 1

@@ -1,8 +1,8 @@
 """`ixion cluster up`, `status`, `down`, `kill` and `tree`: a cluster of processes on this machine.
 
-It is for laptops, tests and machines with many cores, where each broker has a core of its own. The brokers share a
-metadata tree that one more process offers to them by ZooKeeper's protocol; a machine that fails takes all of it along.
-Brokers on several machines need a ZooKeeper.
+It is for laptops, tests and machines with many cores, where each broker has its own core. One more process serves the
+brokers a shared metadata tree, by ZooKeeper's protocol. If the machine fails, the whole cluster fails. Brokers on
+several machines need a ZooKeeper.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def up(brokers: int | None, port: int | None, zookeeper: str | None, settings: l
         try:
             start_all(cluster, state)
         except KeyboardInterrupt:
-            note("interrupted; what was started goes on: ixion cluster status shows it, ixion cluster down stops it")
+            note("interrupted; started processes go on: ixion cluster status shows them, ixion cluster down stops them")
             raise
     print(f"{len(state.brokers)} brokers on {state.bootstrap}, data in {directory}")
 
@@ -110,7 +110,7 @@ def tree_state(state: State) -> str:
 
 
 def state_of(broker: BrokerProcess) -> str:
-    """As `/readyz` has it."""
+    """The state of a broker, from its `/readyz`."""
     from http.client import HTTPConnection, HTTPException
 
     if not broker.process.running:
@@ -132,7 +132,7 @@ def down(directory: str) -> None:
         state = cluster.existing()
         running = [(broker.name, broker.process) for broker in state.brokers if broker.process.running]
         killed = cluster.stop(running)
-        if state.own_tree:  # last: brokers hand their leaders over by it
+        if state.own_tree:  # last: brokers need it to hand over their leaders
             killed += cluster.stop([("tree", state.tree)])
     for name in killed:
         note(f"{name} did not stop in time and was killed; its next start recovers its logs")
@@ -166,10 +166,10 @@ UP: Final = Command(
     "up",
     "Start a cluster of brokers on this machine. Brokers that run already are left alone.",
     up,
-    details="For laptops, tests and machines with many cores: each broker is a process, and one more offers them the"
+    details="For laptops, tests and machines with many cores: each broker is a process, and one more serves the"
     " metadata tree. If this machine fails, all of it fails; brokers on several machines need a ZooKeeper.",
     options=(
-        Option("brokers", "--brokers -n", "How many (default: 3).", metavar="N", kind=whole(1, 32)),
+        Option("brokers", "--brokers -n", "Number of brokers (default: 3).", metavar="N", kind=whole(1, 32)),
         Option(
             "port",
             "--port -p",
@@ -177,7 +177,7 @@ UP: Final = Command(
             metavar="N",
             kind=whole(1, 65_504),
         ),
-        Option("zookeeper", "--zookeeper", "Share this ZooKeeper instead of a tree of our own.", metavar="HOST:PORT"),
+        Option("zookeeper", "--zookeeper", "Use this ZooKeeper instead of an own metadata tree.", metavar="HOST:PORT"),
         Option(
             "settings",
             "--set -s",
@@ -205,7 +205,7 @@ TREE: Final = Command(
     "tree",
     "Serve a metadata tree to the brokers of this machine, by ZooKeeper's protocol.",
     tree,
-    details="ixion cluster up starts one by itself. Other clients of ZooKeeper can use it as well. It keeps no access"
+    details="ixion cluster up starts one by itself. Other ZooKeeper clients can use it as well. It keeps no access"
     " lists, and takes connections from this machine only.",
     options=(
         Option(
@@ -214,7 +214,7 @@ TREE: Final = Command(
         Option(
             "directory",
             "--data -d",
-            "Where it keeps the tree (default: ixion-tree).",
+            "Directory of the tree (default: ixion-tree).",
             metavar="DIR",
             default="ixion-tree",
             complete="file",

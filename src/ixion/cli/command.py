@@ -1,8 +1,8 @@
-"""What a command is, as a table: its arguments, its options, and the function that carries it out.
+"""A command as a table: its arguments, its options, and the function that runs it.
 
-The tables are all that parsing, help and completion look at (`parse`, `help`, `completion`), so that they cannot
-disagree, and cost next to nothing to import: a command imports what it works with when it runs. There is no library
-behind it, because the ones for this take longer to import than a whole command takes to run.
+Parsing, help and completion (`parse`, `help`, `completion`) look only at these tables, so they cannot disagree. The
+tables are cheap to import: a command imports what it needs when it runs. No library is used, because such libraries
+take longer to import than a whole command takes to run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Exit(Exception):  # noqa: N818 (the end of a command, not an error)
         self.code = code
 
 
-LARGEST: Final = (1 << 31) - 1  # of a count of partitions, as the protocol has it
+LARGEST: Final = (1 << 31) - 1  # the largest 32-bit number of the protocol
 LARGEST_OFFSET: Final = (1 << 63) - 1
 MILLION: Final = 1_000_000
 
@@ -53,7 +53,7 @@ def whole(least: int = -LARGEST, most: int = LARGEST) -> Kind:
 
 
 def number(word: str) -> float:
-    """At most a million: a system call that waits takes 32 bits of milliseconds, some two million seconds."""
+    """A number of at most a million: a system call waits at most 32 bits of milliseconds, some two million seconds."""
     try:
         found = float(word)
     except ValueError:
@@ -84,8 +84,8 @@ class Option:
         hidden: str = "",
         section: str = "Options",
     ) -> None:
-        """`flags` and `hidden` (other spellings that help does not show) are divided by spaces; `complete` is the kind
-        of words to offer: topic, group, file, or the words themselves with | between them."""
+        """`flags` and `hidden` (other spellings that help does not show) are separated by spaces; `complete` is the
+        kind of words to offer: topic, group, file, or the words themselves with | between them."""
         self.name: Final = name
         self.flags: Final = tuple(flags.split())
         self.hidden: Final = tuple(hidden.split())
@@ -101,7 +101,7 @@ class Option:
 
 
 class Argument:
-    """A word by its place; `many` takes all that are left."""
+    """A positional argument; `many` takes all remaining words."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Command:
 
 
 class Group:
-    """Commands under one word, in the order in which people come to need them."""
+    """Commands under one word, in the order of use."""
 
     def __init__(self, name: str, summary: str, *commands: Command) -> None:
         self.name: Final = name
@@ -162,8 +162,8 @@ class Group:
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """`; did you mean …?`, if there is something like it; the dashes of options do not count."""
-    from difflib import get_close_matches  # slow to import, and needed for typing errors only
+    """`; did you mean …?`, if a similar word is known; the dashes of options are ignored."""
+    from difflib import get_close_matches  # slow to import, and needed only for misspelt words
 
     bare = {each.lstrip("-"): each for each in known}
     near = get_close_matches(word.lstrip("-"), bare, n=1, cutoff=0.65)

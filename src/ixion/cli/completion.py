@@ -1,9 +1,9 @@
 """Completion for bash, zsh and fish.
 
-`ixion completion bash` prints a script that asks `ixion __complete SHELL WORDS...` for the candidates: the words of the
-command line up to the cursor, of which the last is being completed. The answer is a candidate a line, for zsh and fish
-with a tab and its explanation, or `:files`, for the shell's own completion of file names. Candidates come from the
-tables of the commands; names of topics and groups from the cluster, if it answers within a second.
+`ixion completion bash` prints a script that asks `ixion __complete SHELL WORDS...` for candidates. The words are those
+of the command line up to the cursor; the last one is being completed. The answer has one candidate per line (for zsh
+and fish with a tab and its explanation), or `:files`, which means the shell's own completion of file names. Candidates
+come from the tables of the commands; names of topics and groups come from the cluster, if it answers within a second.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def of_command(command: Command, rest: list[str], word: str, before: list[str]) 
 
 
 def split(words: list[str], options: Iterable[Option], *, to_end: bool = False) -> tuple[Option | None, list[str]]:
-    """The option whose value comes next, if one is open, and the words that belong to no option."""
+    """The option whose value comes next, if any, and the words that belong to no option."""
     by_flag = {flag: option for option in options for flag in (*option.flags, *option.hidden)}
     places: list[str] = []
     left = list(words)
@@ -202,7 +202,7 @@ def values_of(kind: str, word: str, before: list[str]) -> list[tuple[str, str]]:
 
 
 def names_of(kind: str, before: list[str]) -> list[str]:
-    """From the cluster that the command line or the environment names; nothing if it does not answer."""
+    """Names from the cluster of the command line or environment; none if it does not answer."""
     from ixion.cli.access import CLUSTER, read_access
     from ixion.cli.options import administer
     from ixion.cli.parse import default_of

@@ -58,7 +58,7 @@ def choose_resource(kind: str, name: str) -> Resource:
         "logger": ResourceType.BROKER_LOGGER,
     }
     if kind not in kinds:
-        raise UsageError(f"settings belong to a topic, a broker, a group or a logger, not to a {kind!r}")
+        raise UsageError(f"unknown kind {kind!r}; settings belong to a topic, broker, group or logger")
     if kind == "broker" and name == "default":
         return Resource(ResourceType.BROKER, "")
     return Resource(kinds[kind], name)
@@ -82,7 +82,7 @@ KIND: Final = Argument("kind", "topic|broker|group|logger", complete="topic|brok
 NAME: Final = Argument(
     "name",
     "NAME",
-    "A topic, a group, a broker's id (for a logger, too), or default for all brokers.",
+    "A topic, a group, a broker id (also for a logger), or default for all brokers.",
     complete="resource",
 )
 
@@ -94,7 +94,7 @@ CONFIG: Final = Group(
         "Show the settings that were set, or the named ones, with the source of each.",
         get,
         arguments=(KIND, NAME, Argument("keys", "KEY...", "Show only these settings.", required=False, many=True)),
-        options=(Option("everything", "--all", "Show settings at their defaults, too."), AS_JSON, *CLUSTER),
+        options=(Option("everything", "--all", "Also show settings with their default."), AS_JSON, *CLUSTER),
         examples=("ixion config get topic orders", "ixion config get broker default --all"),
         aliases=("list", "ls", "describe"),
     ),

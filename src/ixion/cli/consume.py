@@ -1,4 +1,4 @@
-"""`ixion consume`: the records of a topic, as they come."""
+"""`ixion consume`: prints the records of a topic as they arrive."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def consume(
     from ixion.cli.places import place
 
     if follow and (exit_at_end or until is not None):
-        raise UsageError("--follow goes on for ever; leave out --exit-at-end and --until")
+        raise UsageError("--follow never ends; leave out --exit-at-end and --until")
     begin = place(start or ("earliest" if group is None else "stored"))
     end = None if until is None else place(until)
     if end is not None and end.stored:
-        raise UsageError("--until takes no 'stored'")
+        raise UsageError("--until does not accept 'stored'")
     try:
         write = writer("json" if as_json else form, null_marker)
     except ValueError as error:
@@ -54,14 +54,14 @@ def consume(
                 if partition:
                     raise UsageError("the group assigns the partitions; leave out --partition")
                 if end is not None:
-                    raise UsageError("--group reads on from its commits; leave out --until")
+                    raise UsageError("--group continues from its commits; leave out --until")
                 consume_in_group(admin, access, group, copy, begin, exit_at_end)
             elif begin.stored:
                 raise UsageError("'stored' is where a group has committed; name the group with --group")
             else:
                 consume_alone(admin, access, copy, begin, end, partition, exit_at_end)
         except KeyboardInterrupt:
-            pass  # the way to end it
+            pass  # the usual way to end it
         finally:
             sys.stdout.flush()
 
@@ -100,7 +100,7 @@ def consume_alone(
 def say_if_moved(start: Start, offsets: dict[TopicPartition, int]) -> None:
     for place, offset in offsets.items():
         if start.offset is not None and offset != start.offset:
-            note(f"{place} has no offset {start.offset}; beginning at {offset}")
+            note(f"{place} has no offset {start.offset}; starting at {offset}")
 
 
 CONSUME: Final = Command(
@@ -120,13 +120,13 @@ CONSUME: Final = Command(
         ),
         UNTIL,
         MOST,
-        Option("exit_at_end", "--exit-at-end -e", "Stop at the end, as it is when the command starts."),
-        Option("follow", "--follow", "Wait for more at the end; this is the default."),
+        Option("exit_at_end", "--exit-at-end -e", "Stop at the records that exist when the command starts."),
+        Option("follow", "--follow", "Wait for new records at the end (the default)."),
         PARTITION,
         Option(
             "group",
             "--group -g",
-            "Read as a member of this group, and commit what was printed.",
+            "Read as a member of this group, and commit printed records.",
             metavar="GROUP",
             complete="group",
         ),
@@ -139,7 +139,7 @@ CONSUME: Final = Command(
             complete="value|text|json",
         ),
         Option("as_json", "--json", "Short for --format json: one JSON object a line."),
-        Option("null_marker", "--null-marker", "How a null key or value is written.", metavar="TEXT", default="null"),
+        Option("null_marker", "--null-marker", "Text for a null key or value.", metavar="TEXT", default="null"),
         READ_COMMITTED,
         *CLUSTER,
     ),

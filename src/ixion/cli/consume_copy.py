@@ -1,7 +1,7 @@
-"""The loops of `ixion consume`: from the reader to standard output, as long as it is wanted.
+"""The loops of `ixion consume`: from the reader to standard output.
 
-Beside copying they report what explains a silence or a gap: brokers that cannot be reached,
-records that retention took first, and partitions that the topic got while it was being read.
+Besides copying they report what explains a silence or a gap: brokers that cannot be reached, records that retention
+deleted first, and partitions that were added to the topic.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ixion.clients import Consumer
 
 POLL_S = 0.5
-LOOK_S = 10.0  # how often the metadata is renewed, and new partitions are looked for
+LOOK_S = 10.0  # how often to refresh metadata and look for new partitions
 SOON_S = 2.0  # shorter trouble is not reported
 
 
@@ -46,14 +46,14 @@ class TroubleNotes:
 
 
 class Copy:
-    """What is copied, how, and how far it has come."""
+    """What to copy, in which format, and the progress."""
 
     def __init__(self, topic: str, write: Write, most: int | None, read_committed: bool, patience_s: float) -> None:
         self.topic = topic
         self.read_committed = read_committed
         self.patience_s = patience_s
         self.left = most  # None: no limit
-        self.positions: dict[TopicPartition, int] = {}  # of each partition, behind the last record written
+        self.positions: dict[TopicPartition, int] = {}  # by partition: the offset after the last record written
         self._write = write
 
     @property
@@ -61,7 +61,7 @@ class Copy:
         return self.left == 0
 
     def follow(self, reader: Reader, *, growing: bool) -> None:
-        """Copy until there are enough, or for ever; `growing`: with the partitions that the topic gets meanwhile."""
+        """Copy until `left` is reached, or for ever. `growing`: also read partitions that are added meanwhile."""
         watch = TroubleNotes(reader)
         while not self.is_done:
             self.once(reader, None)
@@ -70,7 +70,7 @@ class Copy:
                 self._add_new_partitions(reader)
 
     def to_ends(self, reader: Reader, ends: Mapping[TopicPartition, int]) -> None:
-        """Copy until there are enough or every partition has reached its end. Trouble that lasts is raised."""
+        """Copy until `left` is reached or every partition has reached its end. Raises trouble that lasts."""
         watch = TroubleNotes(reader)
         while not self.is_done and any(reader.offsets[place] < end for place, end in ends.items()):
             self.once(reader, ends)
@@ -82,7 +82,7 @@ class Copy:
             raise reader.trouble
 
     def once(self, reader: Reader, ends: Mapping[TopicPartition, int] | None) -> None:
-        """Write what has come, as many as are left and nothing from the ends on. Ctrl-C comes between two records."""
+        """Write fetched records, at most `left` and only before the ends. Ctrl-C takes effect between two records."""
         arrived = reader.poll(POLL_S)
         with held_interrupt() as interrupt:
             for fetched in arrived:
@@ -90,7 +90,7 @@ class Copy:
             sys.stdout.buffer.flush()
 
     def take(self, consumer: Consumer, ends: Mapping[TopicPartition, int] | None, wait_s: float) -> None:
-        """The same, of what a consumer has for us."""
+        """As `once`, for the records of a consumer."""
         records = consumer.poll(wait_s)
         with held_interrupt() as interrupt:
             for record in records:
@@ -110,7 +110,7 @@ class Copy:
             sys.stdout.buffer.flush()
 
     def _pass_gaps(self, consumer: Consumer, ends: Mapping[TopicPartition, int] | None) -> None:
-        """Go past control markers: a partition may end with them, and they are not printed."""
+        """Skip control batches: a partition may end with them, and they are not printed."""
         for place in consumer.assignment():
             if place in self.positions:
                 position = consumer.position(place)
@@ -133,7 +133,7 @@ class Copy:
         self.positions[place] = fetched.next_offset
 
     def _add_new_partitions(self, reader: Reader) -> None:
-        """A partition that the topic got since is read from its beginning: all of it is new."""
+        """Read added partitions from their beginning: all their records are new."""
         known = reader.offsets
         for place in reader.partitions_of(self.topic):
             if place not in known:

@@ -1,7 +1,7 @@
 r"""How `ixion consume` writes a record.
 
     value      the value as it is, and a line end
-    text       partition:offset  time  key  value  headers, divided by tabs, in local time
+    text       partition:offset  time  key  value  headers, separated by tabs, in local time
     json       a line of JSON, as in `record_json`
     template   any text with fields in braces: '{partition} {offset} {key}={value}\n'
     kcat       any text with kcat's letters: '%p %o %k=%s\n'
@@ -44,7 +44,7 @@ LETTERS = {
 
 
 def writer(name: str, null_marker: str) -> Write:
-    """ValueError, saying what is possible, if it is no format."""
+    """ValueError, naming the possible formats, if it is not a format."""
     null = null_marker.encode()
     if name == "value":
         return lambda _, record: (null if record.value is None else record.value) + b"\n"
@@ -57,7 +57,7 @@ def writer(name: str, null_marker: str) -> Write:
     if "{" in name:
         return joined(template_pieces(name, null))
     raise ValueError(
-        f"--format is value, text, json, a template such as '{{key}}: {{value}}' or '%k: %v', not {name!r}"
+        f"--format must be value, text, json, or a template such as '{{key}}: {{value}}' or '%k: %v', not {name!r}"
     )
 
 

@@ -1,8 +1,8 @@
-"""`ixion consume --group`: read what the group assigns to us, and commit what was printed.
+"""`ixion consume --group`: read assigned partitions, and commit printed records.
 
-Offsets are committed every few seconds, before a rebalance takes partitions away, and at the end, behind the last
-record that was written: a record may be printed twice (if we are killed in between), and none is left out. Ctrl-C
-commits and leaves the group, so that the others go on at once.
+Offsets are committed every few seconds, before partitions are revoked, and at the end, always after the last record
+that was written. A record may be printed twice (if we are killed in between), and none is left out. Ctrl-C commits and
+leaves the group, so that the other members continue at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def consume_in_group(
         enable_auto_commit=False,
         isolation_level="read_committed" if copy.read_committed else "read_uncommitted",
         metadata_max_age_ms=LOOK_MS,
-        partition_assignment_strategy=tuple(ASSIGNORS),  # it joins any group, whatever the other members offer
+        partition_assignment_strategy=tuple(ASSIGNORS),  # so that it can join any group
         allow_auto_create_topics=False,
         **access.security,
     )
@@ -54,7 +54,7 @@ def consume_in_group(
 
 
 class Part(RebalanceListener):
-    """What of the group is ours, and how far it is written and committed."""
+    """Our assigned partitions, and how far they are written and committed."""
 
     def __init__(self, admin: AdminRunner, consumer: Consumer, copy: Copy, begin: Start, exit_at_end: bool) -> None:
         self._admin = admin
@@ -64,10 +64,10 @@ class Part(RebalanceListener):
         self._exit_at_end = exit_at_end
         self._ends: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
-        self._is_in = False  # whether the group has assigned something yet, be it nothing
+        self._is_in = False  # whether the group has sent an assignment, even an empty one
 
     def follow(self) -> None:
-        """Copy until there are enough, until the ends if that is wanted, or for ever."""
+        """Copy until `left` is reached, until the ends if asked for, or for ever."""
         copy = self._copy
         next_s = time.monotonic() + COMMIT_S
         trouble = Trouble()
@@ -107,7 +107,7 @@ class Part(RebalanceListener):
             self._ends.pop(place, None)
 
     def commit(self) -> None:
-        """Commit what has moved since the last time."""
+        """Commit positions that have moved since the last commit."""
         sys.stdout.buffer.flush()
         positions = self._copy.positions
         moved = {place: offset for place, offset in positions.items() if self._committed.get(place) != offset}
@@ -115,7 +115,7 @@ class Part(RebalanceListener):
             try:
                 self._consumer.commit(moved)
             except CommitFailedError:
-                return  # the group goes on without us; the next poll joins anew
+                return  # the group has rebalanced without us; the next poll joins again
             self._committed.update(moved)
 
     def _is_at_end(self) -> bool:
@@ -123,7 +123,7 @@ class Part(RebalanceListener):
         return self._exit_at_end and self._is_in and all(positions[place] >= end for place, end in self._ends.items())
 
     def _starting_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """What the group has committed; where it has not, the place that --offset names, or the first record."""
+        """Committed offsets; without one, the place of --offset, or the first record."""
         if not places:
             return {}
         stored = self._consumer.committed(places)

@@ -1,4 +1,4 @@
-"""`ixion dump`: what is in the files of a log directory."""
+"""`ixion dump`: shows the contents of files in a log directory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dump(path: str, as_json: bool, deep: bool) -> None:
             indent = "    " if "value" in found else "  "
             print(indent + " · ".join(f"{name} {value}" for name, value in found.items()))
     if damaged:
-        print("ixion: what is marked as damaged cannot be read", file=sys.stderr)
+        print("ixion: parts marked as damaged cannot be read", file=sys.stderr)
         raise Exit(1)
 
 

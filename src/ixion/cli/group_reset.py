@@ -1,4 +1,4 @@
-"""Works out the offsets at which a group continues after a reset."""
+"""Computes the offsets of a group after a reset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ixion.model.errors import ErrorCode, KafkaError
 
 
 class Target(NamedTuple):
-    """A place to begin, or a distance from where the group is."""
+    """A place to begin, or a distance from the committed offset."""
 
     start: Start | None = None
     shift: int = 0
@@ -43,7 +43,7 @@ def choose_target(
         try:
             chosen.append(Target(Start(parse_time_ms(to_datetime))))
         except ValueError:
-            raise UsageError(f"--to-datetime wants 2026-05-01T12:00 or the like, not {to_datetime!r}") from None
+            raise UsageError(f"--to-datetime needs a time such as 2026-05-01T12:00, not {to_datetime!r}") from None
     if shift is not None:
         chosen.append(Target(shift=shift))
     if len(chosen) != 1:
@@ -52,7 +52,7 @@ def choose_target(
 
 
 def check_empty(admin: AdminRunner, group: str) -> None:
-    """KafkaError (NON_EMPTY_GROUP) if it has members: they would go on from their own positions. It need not exist."""
+    """KafkaError (NON_EMPTY_GROUP) if it has members, which would keep their own positions. It need not exist."""
     described = admin.run(describe_groups, [group])
     fault = described.faults.get(group)
     if fault is not None:
@@ -66,7 +66,7 @@ def check_empty(admin: AdminRunner, group: str) -> None:
 
 
 def plan_reset(admin: AdminRunner, group: str, topics: Sequence[str], target: Target) -> list[Step]:
-    """Every partition that is to move, and where from and to; a deleted offset becomes the nearest existing one."""
+    """Every partition to reset, with its old and new offset; a deleted offset becomes the nearest existing one."""
     stored = admin.run(list_group_offsets, [group])[group]
     committed = {place: each.offset for place, each in stored.items()}
     places = choose_places(admin, topics) if topics else sorted(committed)
@@ -87,7 +87,7 @@ def choose_places(admin: AdminRunner, topics: Iterable[str]) -> list[TopicPartit
         topic, colon, listed = text.partition(":")
         count = len(admin.run(describe_topics, [topic])[topic].partitions)
         if colon and not all(part.isascii() and part.isdigit() for part in listed.split(",")):
-            raise UsageError(f"--topic wants TOPIC or TOPIC:0,2, not {text!r}")
+            raise UsageError(f"--topic needs TOPIC or TOPIC:0,2, not {text!r}")
         numbers = [int(part) for part in listed.split(",")] if colon else list(range(count))
         if max(numbers, default=0) >= count:
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"topic {topic!r} has partitions 0 to {count - 1} only")

@@ -51,7 +51,7 @@ def watch_group(
             before, at_s = rows, now_s
             sleep(every_s)
     except KeyboardInterrupt:
-        pass  # the way to end it
+        pass  # the usual way to end it
 
 
 def by_topic(admin: AdminRunner, group: str, now_s: float) -> list[dict[str, Any]]:

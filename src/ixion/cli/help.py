@@ -1,4 +1,4 @@
-"""Help pages, made from the tables of the commands. Lines are as wide as the terminal and none is cut."""
+"""Help pages, made from the tables of the commands, wrapped to the width of the terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def width() -> int:
 
 
 def wrap(sentence: str, columns: int) -> list[str]:
-    """Lines of so many columns; a word that is longer stays whole."""
+    """Lines of at most `columns`; a longer word stays whole."""
     lines: list[str] = []
     line = ""
     for word in sentence.split():

@@ -1,4 +1,4 @@
-"""`ixion help`: the page of a command, or a short page about something that many commands share."""
+"""`ixion help`: shows the page of a command, or a short page about a topic that many commands share."""
 
 from __future__ import annotations
 

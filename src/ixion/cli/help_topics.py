@@ -13,7 +13,7 @@ class Page(NamedTuple):
 FORMATS: Final = r"""ixion consume --format FORMAT (or -f), one of
 
   value   the value and a line end (the default)
-  text    partition:offset, time, key, value and headers, divided by tabs
+  text    partition:offset, time, key, value and headers, separated by tabs
   json    one JSON object a line, which 'ixion produce --json' reads; --json is
           short for it
   '{…}'   a template with the fields topic, partition, offset, timestamp, time,
@@ -34,10 +34,10 @@ bytes that are not UTF-8 are {"base64": "…"}."""
 OFFSETS: Final = """For consume --offset and --until, topic offsets --at, topic delete-records and
 perf consume --offset:
 
-  earliest, beginning   the first record there is
+  earliest, beginning   the first record
   latest, end           after the last record
   stored                where the group has committed (consume --group only)
-  120                   offset 120 of every partition, or the nearest there is
+  120                   offset 120 of every partition, or the nearest one
   -10                   ten before the end of every partition
   2026-11-01T00:00      the first record of that time or later, local time;
                         also written @2026-11-01T00:00
@@ -46,12 +46,12 @@ perf consume --offset:
 
 SETTINGS: Final = """Settings have Kafka's names and meanings.
 
-A broker takes them, the strongest last, from
+A broker takes them from these sources; a later one overrides
   --config FILE       lines of name=value, as in Kafka's server.properties
   IXION_LOG_DIRS=…    the environment: upper case, dots as underscores
-  --set NAME=VALUE    the command line; --port and --data are short for two
+  --set NAME=VALUE    the command line; --port and --data set two of them
 
-While it runs, 'ixion config' changes what may be changed:
+While it runs, 'ixion config' changes dynamic settings:
   ixion config get topic orders            what was set for the topic
   ixion config set topic orders retention.ms=3600000
   ixion config unset topic orders retention.ms
@@ -61,7 +61,7 @@ While it runs, 'ixion config' changes what may be changed:
 
 A misspelt name is reported with the closest valid one."""
 
-CONNECTION: Final = """Every command that asks a cluster takes these, before or after its name:
+CONNECTION: Final = """Every command that connects takes these, before or after its name:
   -b HOST:PORT             a broker, or several with commas
   --timeout SECONDS        how long to try
   --tls-ca FILE            connect over TLS; the authorities to trust, as PEM
@@ -69,7 +69,7 @@ CONNECTION: Final = """Every command that asks a cluster takes these, before or 
   --tls-cert FILE          our own certificate with its private key, as PEM
   --tls-any-host           accept a certificate that names another host
   --user NAME              log in, by --mechanism (default: SCRAM-SHA-512)
-  --password-file FILE     its first line is the password; asked for without
+  --password-file FILE     its first line is the password (default: prompt)
 
 A password is never on the command line. ~/.config/ixion/profiles.toml keeps
 sets of these options, by name:
@@ -83,18 +83,18 @@ sets of these options, by name:
   password_file = "~/.config/ixion/alice.password"
 
 'ixion topic list --profile production' uses one; without --profile it is
-'default'. The command line is stronger than the environment, and that than
-the profile. A profile may hold a password, if only you can read the file
+'default'. The command line overrides the environment, which overrides the
+profile. A profile may hold a password, if only you can read the file
 (chmod 600)."""
 
-ENVIRONMENT: Final = """  IXION_BOOTSTRAP   where the commands find a broker, if --bootstrap does not
-                    say (default: 127.0.0.1:9092)
+ENVIRONMENT: Final = """  IXION_BOOTSTRAP   the broker of the commands, unless --bootstrap is given
+                    (default: 127.0.0.1:9092)
   IXION_PROFILE     and IXION_TLS_CA, IXION_TLS_CERT, IXION_USER,
                     IXION_PASSWORD_FILE, IXION_MECHANISM: see
                     'ixion help connection'
   IXION_…           settings of 'ixion serve': IXION_NUM_PARTITIONS=3 is
                     num.partitions
-  COLUMNS           the width of help pages and tables, before the terminal's
+  COLUMNS           the width of help pages and tables, instead of the terminal's
   TZ                the time zone of times without one"""
 
 EXIT_CODES: Final = """  0     done

@@ -1,4 +1,4 @@
-"""Holds Ctrl-C back for the few instructions that must not be torn apart.
+"""Delays Ctrl-C during a few instructions that must stay together.
 
     with held_interrupt() as interrupt:
         for record in records:
@@ -8,7 +8,7 @@
                 break
     # KeyboardInterrupt is raised here
 
-A second Ctrl-C is not held back: it is for a command that hangs.
+A second Ctrl-C is not delayed, in case the command hangs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Interrupt:
 def held_interrupt() -> Iterator[Interrupt]:
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
-        yield interrupt  # signals are the main thread's
+        yield interrupt  # only the main thread handles signals
         return
     before = signal.signal(signal.SIGINT, interrupt.handle)
     try:

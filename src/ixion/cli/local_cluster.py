@@ -1,13 +1,13 @@
-"""A cluster on this machine: brokers and the tree that they share, each a process, kept track of in one directory.
+"""A cluster on this machine: brokers and their shared tree, each a process, recorded in one directory.
 
     DIR/cluster.json      ports, process ids, settings; written before and after every step
     DIR/tree/             the metadata tree, unless the brokers share a ZooKeeper
     DIR/broker-1/         data of broker 1
-    DIR/broker-1.log      what it prints
+    DIR/broker-1.log      its output
 
-A process is known by its id together with the moment of its start: an id alone may belong by now to another process,
-which must not be killed. A copy of the directory has no processes: those in its file belong to the original. Commands
-on one directory exclude each other by a lock.
+A process is identified by its id and its start time: the id alone may belong to another process by now, which must not
+be killed. A copy of the directory has no processes: those in its file belong to the original. A lock lets one command
+at a time work on a directory.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class BrokerProcess:
 
 @dataclass
 class State:
-    home: str  # which directory this is: a copy is another one
-    zookeeper: str  # where the brokers share their tree
+    home: str  # identifies the directory: a copy has another one
+    zookeeper: str  # the address of the shared tree
     own_tree: bool
     settings: list[str]
     tree: Process
@@ -71,14 +71,14 @@ class State:
 
 
 class LocalCluster:
-    """To be used inside `locked`."""
+    """Use it inside `locked`."""
 
     def __init__(self, directory: str) -> None:
         self.directory: Final = Path(directory)
 
     @property
     def home(self) -> str:
-        """A directory keeps it when it is renamed."""
+        """Identifies the directory; it survives a rename."""
         found = self.directory.stat()
         return f"{found.st_dev}:{found.st_ino}"
 
@@ -98,7 +98,7 @@ class LocalCluster:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise failure(f"another command is at work on {self.directory}") from None
+                raise failure(f"another command is working on {self.directory}") from None
             yield
         finally:
             os.close(handle)
@@ -130,7 +130,7 @@ class LocalCluster:
         return state
 
     def save(self, state: State) -> None:
-        """Whole or not at all: a command may be killed at any moment."""
+        """Write the file whole or not at all: the command may be killed at any moment."""
         text = json.dumps(asdict(state), indent=1)
         unfinished = self.directory / f"{STATE}.new"
         try:
@@ -140,8 +140,8 @@ class LocalCluster:
             raise failure(f"{self.directory / STATE} cannot be written: {error.strerror}") from None
 
     def start(self, name: str, process: Process, words: Sequence[str], state: State) -> None:
-        """Begin a process; `process` is what is known of it from now on. One that cannot be noted is ended again."""
-        with held_interrupt():  # between its start and its note
+        """Start a process and record it in `process`. If that cannot be saved, the process is ended again."""
+        with held_interrupt():  # its start and its record belong together
             try:
                 with (self.directory / f"{name}.log").open("ab") as log:
                     begun = subprocess.Popen(  # noqa: S603 (our own program)
@@ -149,7 +149,7 @@ class LocalCluster:
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
-                        start_new_session=True,  # Ctrl-C in this terminal is not for it
+                        start_new_session=True,  # so that Ctrl-C in this terminal does not reach it
                     )
             except OSError as error:
                 raise failure(f"{name} cannot be started: {error.strerror}") from None
@@ -161,7 +161,7 @@ class LocalCluster:
                 begun.kill()
                 begun.wait()
                 raise
-            begun.returncode = 0  # it outlives this command: Python need not warn of a child that still runs
+            begun.returncode = 0  # it outlives this command: no warning about a running child
 
     def log_size(self, name: str) -> int:
         try:
@@ -170,11 +170,11 @@ class LocalCluster:
             return 0
 
     def await_ready(self, name: str, process: Process, log_from: int) -> str:
-        """The line that says it. KafkaError if the process ended instead, or takes too long."""
+        """The line that the ready process prints. KafkaError if it ended, or takes too long."""
         file = self.directory / f"{name}.log"
         deadline = time.monotonic() + START_S
         while True:
-            alive = process.running  # asked before the log is read: the last words of one that ended are in it
+            alive = process.running  # checked before the log is read, so that the log is complete if it ended
             with file.open("rb") as log:
                 log.seek(log_from)
                 lines = log.read().splitlines(keepends=True)
@@ -189,7 +189,7 @@ class LocalCluster:
             time.sleep(LOOK_S)
 
     def stop(self, processes: Sequence[tuple[str, Process]]) -> list[str]:
-        """Stop them side by side; the names of those that had to be killed."""
+        """Stop all at the same time. Returns the names of those that had to be killed."""
         for _, process in processes:
             process.signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_S
@@ -203,7 +203,7 @@ class LocalCluster:
 
 
 def free_ports(count: int, but: Collection[int] = ()) -> list[int]:
-    """Ports that nobody uses now, and none of `but`."""
+    """Ports that are free now, and not in `but`."""
     found: list[int] = []
     sockets: list[socket.socket] = []
     try:
@@ -227,7 +227,7 @@ def is_free(port: int) -> bool:
 
 
 def plan(home: str, brokers: int, port: int, zookeeper: str | None, settings: list[str]) -> State:
-    """A cluster that was not there before."""
+    """The state of a new cluster."""
     tree_port, *pages = free_ports(brokers + 1, range(port, port + brokers))
     return State(
         home=home,
@@ -240,7 +240,7 @@ def plan(home: str, brokers: int, port: int, zookeeper: str | None, settings: li
 
 
 def broker_words(directory: Path, state: State, broker: BrokerProcess) -> list[str]:
-    """The command line of a broker. What the user set comes last, and wins."""
+    """The command line of a broker. The user's settings come last, and win."""
     replicas = min(3, len(state.brokers))
     defaults: dict[str, Any] = {
         "broker.id": broker.number,
@@ -262,8 +262,8 @@ def broker_words(directory: Path, state: State, broker: BrokerProcess) -> list[s
 
 
 def renew_ports(state: State) -> None:
-    """Other ports for what does not run, if another program has taken them since. Clients know the ports of brokers,
-    and running brokers know that of the tree: these stay."""
+    """Choose other ports for stopped processes if another program has taken theirs. The ports of brokers stay, because
+    clients know them, and so does that of the tree if brokers run."""
     own = [broker.port for broker in state.brokers]
     stopped = state.own_tree and not state.tree.running and not state.brokers_run
     if stopped and not is_free(int(state.zookeeper.rpartition(":")[2])):

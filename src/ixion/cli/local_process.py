@@ -1,4 +1,4 @@
-"""A process that outlives the command that began it: known by its id and the moment of its start."""
+"""A process that outlives the command that started it, identified by its id and start time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOOK_S: Final = 0.02
 @dataclass
 class Process:
     pid: int = 0
-    started: str = ""  # together with the pid it names one process
+    started: str = ""  # with the pid it identifies one process
 
     @property
     def running(self) -> bool:
@@ -29,7 +29,7 @@ class Process:
         """KafkaError if the process belongs to another user."""
         handle = -1
         try:
-            if hasattr(os, "pidfd_open"):  # a handle stays with its process; an id may be given away at any moment
+            if hasattr(os, "pidfd_open"):  # a pidfd stays with its process; a pid may be reused
                 handle = os.pidfd_open(self.pid) if self.pid > 0 else -1
             if self.running:
                 if handle >= 0:
@@ -46,23 +46,22 @@ class Process:
 
 
 def kill(process: Process) -> None:
-    """Returns when it is gone."""
+    """Kill the process; returns when it has ended."""
     process.signal(signal.SIGKILL)
     while process.running:
         time.sleep(LOOK_S)
-    with suppress(ChildProcessError):  # it was begun by another command
+    with suppress(ChildProcessError):  # it was started by another command
         os.waitpid(process.pid, os.WNOHANG)
 
 
 def start_of(pid: int) -> str | None:
-    """When a process was started, as the system writes it; None if there is no such process, or it has ended and its
-    parent has not collected it yet."""
+    """The start time of a process, as the system writes it; None if there is no such process, or it is a zombie."""
     if os.path.isdir("/proc/self"):
         try:
             fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
             return None
-        # It is counted from the start of the machine, so a later life of the machine may have the same figure.
+        # It counts from the boot of the machine, so after a reboot another process may have the same value.
         return None if fields[0] in (b"Z", b"X") else f"{fields[19].decode()}@{life_of_machine()}"
     shown = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, check=False)  # noqa: S603, S607
     words = shown.stdout.decode(errors="replace").split()
@@ -70,7 +69,7 @@ def start_of(pid: int) -> str | None:
 
 
 def life_of_machine() -> str:
-    """Another one after every start of this machine; empty where the system has none."""
+    """An id of the present boot of this machine; empty if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

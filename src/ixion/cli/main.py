@@ -1,7 +1,7 @@
 """`ixion`: the command line's entry point.
 
-Only what is asked for is imported: help, completion and the version need the tables of the commands, a command what it
-works with.
+It imports only what is needed: help, completion and the version need the tables of the commands; a command imports what
+it works with.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 
 def build_kind() -> str:
-    """What an import of a hot module would find, found without importing it."""
+    """Whether hot modules are compiled, without importing one."""
     from importlib.machinery import PathFinder
 
     import ixion

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ixion.clients.reader import ReaderOptions
     from ixion.clients.security import SecurityOptions
 
-CONNECT_S: Final = 10.0  # for one address; the next one may be alive
+CONNECT_S: Final = 10.0  # for one address; then the next one is tried
 AS_JSON: Final = Option("as_json", "--json", "One JSON object a line, for programs.")
 
 # Which records of a topic a command reads.
@@ -26,7 +26,7 @@ MOST: Final = Option(
 UNTIL: Final = Option(
     "until",
     "--until",
-    "Where to end, in the same words. The record there is left out.",
+    "Where to stop, in the same form; that record is not included.",
     metavar="WHERE",
     complete="latest",
 )
@@ -36,7 +36,7 @@ READ_COMMITTED: Final = Option(
 
 
 def administer(access: Access) -> AdminRunner:
-    """An administrator; it runs plans, so that a command imports those that it needs."""
+    """An administrator that runs plans, so that a command imports only those that it needs."""
     from ixion.clients.admin.runner import AdminRunner
 
     try:
@@ -53,7 +53,7 @@ def administer(access: Access) -> AdminRunner:
 
 
 def reading(access: Access) -> ReaderOptions:
-    """What a Reader needs beside the partitions."""
+    """The options of a Reader."""
     from ixion.clients.security import read_security
 
     try:
@@ -69,13 +69,13 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"{option} wants name=value, not {text!r}")
+            raise UsageError(f"{option} needs name=value, not {text!r}")
         pairs[name.strip()] = value
     return pairs
 
 
 def unescape(text: str) -> str:
-    r"""A separator as a shell makes it easy to write: \t, \n, \r, \0 and \\ are one character."""
+    r"""Replace escapes in a separator: \t, \n, \r, \0 and \\ become one character."""
     plain = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
     pieces = text.split("\\")
     made = pieces[0]

@@ -9,7 +9,7 @@ Rows = Sequence[Sequence[object]]
 
 
 def show_table(columns: Sequence[str], rows: Rows, *, right: Collection[str] = ()) -> None:
-    """`right` names the columns of numbers, which are flush right."""
+    """`right` names the columns that are right-aligned."""
     texts = [["-" if cell is None or cell == "" else str(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         draw_table(columns, texts, right)
@@ -25,7 +25,7 @@ def print_columns(
     *,
     rule: str = "",
 ) -> None:
-    """Columns two spaces apart, under a line of names; a cell has no spaces at its ends, so programs can cut."""
+    """Columns two spaces apart, under a line of names; cells are stripped, so that programs can split lines."""
     widths = widths_of(heads, rows)
     for place, row in enumerate([heads, *rows]):
         cells = [
@@ -42,7 +42,7 @@ def widths_of(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def draw_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str]) -> None:
-    """Draw the table here if it fits. Only rich folds wide cells, and it takes as long to import as all the rest."""
+    """Draw the table here if it fits. rich folds wide cells, but takes as long to import as everything else."""
     from ixion.cli.help import terminal_columns
 
     widths = widths_of(columns, rows)
@@ -75,6 +75,6 @@ def counted(count: int, what: str) -> str:
 
 
 def note(text: str) -> None:
-    """Something worth knowing that is neither the result nor an error. It comes after what was printed before it."""
+    """Print information that is neither the result nor an error, after everything printed before."""
     sys.stdout.flush()
     print(f"ixion: {text}", file=sys.stderr)

@@ -1,7 +1,7 @@
 """From the words of a command line to the values that a command is called with.
 
-Options may stand anywhere: `--name value`, `--name=value`, `-n value`, `-nvalue`, switches together as `-ef`; `--` ends
-them. A value may begin with a dash (`--offset -10`). The options of `COMMON` may also stand before the command.
+Options may be anywhere: `--name value`, `--name=value`, `-n value`, `-nvalue`, switches together as `-ef`; `--` ends
+them. A value may begin with a dash (`--offset -10`). The options of `COMMON` may also come before the command.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HELP = Option("help", "--help -h", "Show this page.")
 
 
 def parse(command: Command, words: list[str], given: dict[str, Any]) -> dict[str, Any]:
-    """The keywords of the command's function; `given` came before the command. `help` is True if that was asked for."""
+    """The keywords of the command's function; `given` came before the command. `help` is True if --help is given."""
     values, places = read_options((*command.options, HELP), words)
     if values.get("help"):
         return {"help": True}
@@ -30,8 +30,8 @@ def parse(command: Command, words: list[str], given: dict[str, Any]) -> dict[str
 def read_options(
     options: Sequence[Option], words: list[str], *, stop_at_word: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
-    """The values that were given, and the words that are none; `stop_at_word` leaves everything from the first of
-    those on alone."""
+    """The given values, and the words that are not options; `stop_at_word` leaves everything from the first such word
+    on."""
     flags = {flag: option for option in options for flag in (*option.flags, *option.hidden)}
     negatives = {option.negative: option for option in options if option.negative}
     values: dict[str, Any] = {}
@@ -72,7 +72,7 @@ def read_options(
 
 
 def split_short(word: str, flags: dict[str, Option], left: list[str]) -> tuple[str, str, str]:
-    """`-n5` is -n with a value; `-ef` is -e, and -f goes back to the words that are left."""
+    """`-n5` is -n with a value; `-ef` is -e, and -f is put back."""
     flag, rest = word[:2], word[2:]
     option = flags.get(flag)
     if option is None or not rest:

@@ -1,4 +1,4 @@
-"""`ixion perf`: how fast a cluster takes records, and gives them back."""
+"""`ixion perf`: measures how fast a cluster takes and returns records."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ PERF: Final = Group(
     ),
     Command(
         "consume",
-        "Read a topic to its end, or so many records, and look at every key and value; latency is of a fetch.",
+        "Read a topic to its end, or N records, with every key and value; latency is that of a fetch.",
         consume,
         arguments=(TOPIC,),
         options=(

@@ -20,7 +20,7 @@ POLL_S = 0.5
 
 
 class Sent:
-    """One record on its way: hears of its delivery and counts it."""
+    """Counts the delivery of one record."""
 
     __slots__ = ("_at_s", "_load", "_size")
 
@@ -37,7 +37,7 @@ class Sent:
 
 
 def produce_load(producer: Producer, topic: str, records: int, size: int, rate: float | None) -> Measured:
-    """Send so many, at that rate (records per second) or as fast as it goes, and wait for all. A failure is raised."""
+    """Send records, at `rate` per second or as fast as possible, and wait for all. Raises a failure."""
     load = Measured("produced", "acknowledgement")
     values = random_values(min(records, VALUES, VALUES_BYTES // max(size, 1) + 1), size)
     start_s = time.perf_counter()
@@ -70,7 +70,7 @@ def random_values(count: int, size: int) -> list[bytes]:
 
 
 def consume_load(reader: Reader, records: int | None, ends: Mapping[TopicPartition, int] | None) -> Measured:
-    """Read so many, or up to the ends."""
+    """Read this many records, or up to the ends."""
     load = Measured("consumed", "fetch")
     start_s = time.perf_counter()
 

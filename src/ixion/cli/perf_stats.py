@@ -31,7 +31,7 @@ class Latencies:
             self.max_s = seconds
 
     def percentile_ms(self, percent: float) -> float:
-        """The time within which so many percent were done; 0 if there were none."""
+        """The time within which this percentage was done; 0 if there were none."""
         wanted = self.count * percent / 100
         seen = 0
         for bucket in sorted(self._counts):
@@ -46,11 +46,11 @@ class Latencies:
 
 
 class Measured:
-    """What was done so far, in how many seconds."""
+    """The results of a load so far."""
 
     def __init__(self, verb: str, waited_for: str) -> None:
         self.verb = verb  # produced, consumed
-        self.waited_for = waited_for  # what a latency is the time of
+        self.waited_for = waited_for  # what the latency measures
         self.records = 0
         self.value_bytes = 0
         self.seconds = 0.0

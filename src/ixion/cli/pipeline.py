@@ -14,7 +14,7 @@ def init(file: Path, force: bool) -> None:
     from ixion.pipelines.spec.template import template
 
     if file.exists() and not force:
-        print(f"ixion: {file} exists; --force writes over it", file=sys.stderr)
+        print(f"ixion: {file} exists; --force overwrites it", file=sys.stderr)
         raise Exit(1)
     file.write_text(template(file.stem), "utf-8")
     print(f"wrote {file}; now: ixion pipeline check {file}")
@@ -208,9 +208,9 @@ MASTER: Final = Option(
 )
 CONF: Final = Option("conf", "--conf", "A Spark setting; may be repeated.", metavar="NAME=VALUE", many=True)
 JARS: Final = Option(
-    "jars", "--jars", "Jars to use, divided by commas (default: find them).", metavar="FILES", default=""
+    "jars", "--jars", "Jars to use, separated by commas (default: find them).", metavar="FILES", default=""
 )
-VERBOSE: Final = Option("verbose", "--verbose", "Show what Spark says, and whole stack traces.")
+VERBOSE: Final = Option("verbose", "--verbose", "Show Spark's log, and whole stack traces.")
 AS_JSON: Final = Option("as_json", "--json", "One JSON object a line, for programs.")
 SPARK: Final = (MASTER, CONF, JARS, VERBOSE)
 
@@ -219,21 +219,21 @@ PIPELINE: Final = Group(
     "From a topic to a table, exactly once, on Spark.",
     Command(
         "init",
-        "Write a commented example that runs as it is.",
+        "Write a commented example that can be run.",
         init,
         arguments=(FILE,),
-        options=(Option("force", "--force", "Overwrite a file that exists."),),
+        options=(Option("force", "--force", "Overwrite an existing file."),),
     ),
     Command(
         "check",
-        "Look at settings, topics, schema and SQL, and print what a run would do. Nothing is run.",
+        "Check settings, topics, schema and SQL, and print what a run would do, without running it.",
         check,
         arguments=(FILE,),
         options=(
             Option(
                 "against",
                 "--against",
-                "Print what would have to be changed in this table (a path, or a name in a catalog) to take the rows.",
+                "Print the changes that this table (a path, or a name in a catalog) needs to take the rows.",
                 metavar="TABLE",
             ),
             *SPARK,
@@ -241,18 +241,18 @@ PIPELINE: Final = Group(
     ),
     Command(
         "run",
-        "Take in what the topics hold, then stop. Ctrl-C finishes the batch; twice stops at once.",
+        "Process the records of the topics, then stop. Ctrl-C finishes the batch; twice stops at once.",
         run,
         arguments=(Argument("file", "FILE", "The pipeline file, or a folder of them.", kind=Path, complete="file"),),
         options=(
             Option("follow", "--follow", "Keep going instead of stopping at the end."),
-            Option("every", "--every", 'Keep going, with this time between two batches: "30s".', metavar="TIME"),
+            Option("every", "--every", 'Keep going, with this interval between batches: "30s".', metavar="TIME"),
             Option("again", "--again", "Add to tables that already have rows of another checkpoint."),
-            Option("new_rules", "--new-rules", "Finish a batch that some table has by the file as it is now."),
+            Option("new_rules", "--new-rules", "Finish a half-written batch by the file as it is now."),
             Option(
                 "retries",
                 "--retries",
-                "Of a folder: run a pipeline again so many times if that can help, after pauses that grow.",
+                "For a folder: restart a failed pipeline up to N times, after growing pauses, if that can help.",
                 metavar="N",
                 kind=whole(0),
                 default=5,
@@ -260,7 +260,7 @@ PIPELINE: Final = Group(
             Option(
                 "at_a_time",
                 "--at-a-time",
-                "Of a folder: pipelines that run at the same time, if they do not keep going.",
+                "For a folder: pipelines to run at the same time, unless they keep going.",
                 metavar="N",
                 kind=whole(1),
                 default=2,
@@ -269,7 +269,7 @@ PIPELINE: Final = Group(
             Option(
                 "metrics_port",
                 "--metrics-port",
-                "Serve figures for Prometheus on this port.",
+                "Serve metrics for Prometheus on this port.",
                 metavar="N",
                 kind=whole(0, 65535),
             ),
@@ -278,19 +278,19 @@ PIPELINE: Final = Group(
     ),
     Command(
         "replay",
-        "Try the records of the quarantine again: those that pass by now go into the tables and leave it.",
+        "Process quarantined records again: those that now pass go into the tables and leave quarantine.",
         replay,
         arguments=(FILE,),
         options=(
             Option("where", "--where", "Only these records, by SQL: \"reason LIKE '%JSON%'\".", metavar="SQL"),
-            Option("dry", "--dry-run", "Show how many would pass, and change nothing."),
+            Option("dry", "--dry-run", "Show how many would pass, without changing anything."),
             AS_JSON,
             *SPARK,
         ),
     ),
     Command(
         "backfill",
-        "Take in older records that the pipeline has not read, into the same tables, each once.",
+        "Process older records that the pipeline has not read, into the same tables, each once.",
         backfill,
         arguments=(FILE,),
         options=(
@@ -308,46 +308,46 @@ PIPELINE: Final = Group(
                 metavar="TIME",
                 default="latest",
             ),
-            Option("dry", "--dry-run", "Show what is left to be read, and read nothing."),
+            Option("dry", "--dry-run", "Show what is left to be read, without reading it."),
             AS_JSON,
             *SPARK,
         ),
     ),
     Command(
         "upkeep",
-        "Look after the tables now: join files, remove old versions. A run may be going on.",
+        "Compact tables and remove old versions now. A run may be active.",
         upkeep,
         arguments=(FILE,),
         options=(
-            Option("every", "--every", 'Keep going, and look at this pace what is due: "10m".', metavar="TIME"),
+            Option("every", "--every", 'Keep going, and check at this interval what is due: "10m".', metavar="TIME"),
             AS_JSON,
             *SPARK,
         ),
     ),
     Command(
         "sample",
-        "Send example orders to the pipeline's topic: some late, some twice, some broken.",
+        "Send example orders to the pipeline's topic: some late, some duplicate, some broken.",
         sample,
         arguments=(FILE,),
         options=(Option("count", "--count", "Events to send.", metavar="N", kind=whole(1), default=1000), *SPARK),
     ),
     Command(
         "warm",
-        "Make an archive of the classes that Spark needs for this pipeline, so that it starts sooner.",
+        "Create a class archive for Spark, so that this pipeline starts sooner.",
         warm,
         arguments=(FILE,),
         options=(CONF, JARS, VERBOSE),
     ),
     Command(
         "status",
-        "Show how far the pipeline has come: rows in, out and quarantined, lag, rates.",
+        "Show the progress of the pipeline: rows in, out and quarantined, lag, rates.",
         status,
         arguments=(FILE,),
-        options=(CONF, AS_JSON, Option("prometheus", "--prometheus", "Print in Prometheus' text format.")),
+        options=(CONF, AS_JSON, Option("prometheus", "--prometheus", "Print in the text format of Prometheus.")),
     ),
     Command(
         "history",
-        "Show the last batches, one a line.",
+        "Show the last batches, one per line.",
         history,
         arguments=(FILE,),
         options=(
@@ -365,8 +365,8 @@ PIPELINE: Final = Group(
             Option(
                 "run", "--run", "The run, by the first letters of its id (default: the last).", metavar="ID", default=""
             ),
-            Option("page", "--html", "Write a page into this file instead.", metavar="FILE", kind=Path),
-            Option("every", "--list", "List the runs that are kept, a hundred at most."),
+            Option("page", "--html", "Write an HTML page to this file instead.", metavar="FILE", kind=Path),
+            Option("every", "--list", "List the stored runs, at most a hundred."),
             CONF,
             AS_JSON,
         ),

@@ -79,7 +79,7 @@ def run_folder(
                 page.add(name, batch)
 
         def failed(name: str, error: PipelineError, pause_s: float) -> None:
-            print(f"ixion: {name}: {error}; running it again in {pause_s:.0f} s", file=sys.stderr)
+            print(f"ixion: {name}: {error}; restarting it in {pause_s:.0f} s", file=sys.stderr)
 
         def warn(name: str, text: str) -> None:
             print(f"ixion: {name}: {text}", file=sys.stderr)
@@ -108,7 +108,7 @@ def run_folder(
 
 @contextmanager
 def _interrupts(many: Many) -> Iterator[None]:
-    """Ctrl-C once: every pipeline finishes its batch. Twice: what is being done is given up."""
+    """Ctrl-C once: every pipeline finishes its batch. Twice: they stop at once."""
     count = 0
 
     def interrupted(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signals are given
@@ -129,7 +129,7 @@ def _interrupts(many: Many) -> Iterator[None]:
 
 
 def _conclude(outcomes: list[Outcome], as_json: bool) -> None:
-    """One line a pipeline; the exit code is that of the worst."""
+    """One line per pipeline; the exit code is that of the worst."""
     for one in outcomes:
         if as_json:
             error = str(one.error) if one.error else None

@@ -1,6 +1,6 @@
-"""What a run prints: a line for each batch and, on a terminal, one below them that is redrawn while the run goes on.
+"""The output of a run: a line for each batch and, on a terminal, a live line below them.
 
-Both must go the same way to the terminal, or they write over each other; if the lines are piped, the live one is on
+Both must use the same stream, or they overwrite each other; if the lines are piped, the live one is on
 standard error.
 """
 
@@ -38,6 +38,6 @@ class Lines:
             print(line, flush=True)
 
     def redraw(self, line: str) -> None:
-        """Stays until the next."""
+        """Replace the live line."""
         if self._live is not None:
             self._live.update(line)

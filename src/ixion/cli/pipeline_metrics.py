@@ -56,7 +56,7 @@ def serve_figures(pipelines: Sequence[str], port: int) -> Iterator[FiguresPage]:
             self.wfile.write(text.encode())
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
-            """Says nothing: the terminal is for the pipeline."""
+            """Prints nothing: the terminal is for the pipeline."""
 
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), Handler)

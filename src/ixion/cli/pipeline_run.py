@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from ixion.pipelines.progress import Progress
     from ixion.pipelines.upkept import Upkept
 
-AGAIN: Final = 75  # the exit code of an error that may be gone when the command is run again (EX_TEMPFAIL)
+AGAIN: Final = 75  # the exit code of an error that a new run may not meet (EX_TEMPFAIL)
 
 
 @contextmanager
 def guarded(verbose: bool) -> Iterator[None]:
     """Errors as one or two lines; a stack trace only with --verbose."""
-    if not verbose:  # when it is interrupted, Spark's side of Python prints where it was
+    if not verbose:  # Spark's Python side prints a traceback when it is interrupted
         logging.getLogger().addHandler(logging.NullHandler())
         warnings.simplefilter("ignore", RuntimeWarning)
     try:
@@ -47,7 +47,7 @@ def guarded(verbose: bool) -> Iterator[None]:
         if error.hint:
             print(error.hint, file=sys.stderr)
         if error.retry:
-            print("running it again can help", file=sys.stderr)
+            print("running the command again can help", file=sys.stderr)
         raise Exit(AGAIN if error.retry else 1) from None
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
@@ -55,7 +55,7 @@ def guarded(verbose: bool) -> Iterator[None]:
 
 
 class Job:
-    """A pipeline with its Spark, for the length of a `with` block."""
+    """A pipeline with its Spark session, as a context manager."""
 
     pipeline: Pipeline
     spark: Any
@@ -110,7 +110,7 @@ class Job:
 
 
 def pause_ms(every: str | None) -> int | None:
-    """What --every says."""
+    """The value of --every, in milliseconds."""
     if every is None:
         return None
     milliseconds = parse_duration_ms(every)
@@ -129,7 +129,7 @@ def run_job(
     as_json: bool,
     metrics_port: int | None,
 ) -> bool:
-    """Whether it was stopped at once, by a second Ctrl-C."""
+    """Run a pipeline. True if a second Ctrl-C stopped it at once."""
     figures = RunFigures()
     with ExitStack() as stack:
         page = None
@@ -179,7 +179,7 @@ def run_job(
 
 
 class _Interrupts:
-    """Ctrl-C once: finish the batch, and look after the tables. Twice: give up what is being done."""
+    """Ctrl-C once: finish the batch and the upkeep. Twice: stop at once."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -194,7 +194,7 @@ class _Interrupts:
             signal.signal(number, handler)
 
     def watch(self, progress: Progress) -> None:
-        """From now on; before there is a query, Ctrl-C just ends the program. A run may have several, one by one."""
+        """Handle Ctrl-C for this query; before, it just ends the program. A run may have several queries in turn."""
         self._progress = progress
         for number in (signal.SIGINT, signal.SIGTERM):
             if number not in self._before:
@@ -209,7 +209,7 @@ class _Interrupts:
             print("finishing the batch; Ctrl-C again stops at once", file=sys.stderr)
             self._progress.stop()
         elif self._progress.over:
-            raise KeyboardInterrupt  # upkeep bears it: the next run finishes what was begun
+            raise KeyboardInterrupt  # safe during upkeep: the next run finishes it
         else:
             self._progress.stop_at_once()
 
@@ -268,7 +268,7 @@ def status_lines(spec: PipelineSpec, batches: Sequence[BatchFigures]) -> Iterato
 
 
 def _new_field_lines(figures: RunFigures) -> Iterator[str]:
-    """What was not in the schema, and what was done with it."""
+    """Fields that are not in the schema, and how they were handled."""
     for done in sorted(set(figures.new_fields.values())):
         names = [name for name, one in figures.new_fields.items() if one == done]
         records = f", in {figures.drifted:,} records" if done != "added" else ""
@@ -297,7 +297,7 @@ def _many(count: int, noun: str) -> str:
 
 
 def settings_of(settings: list[str]) -> dict[str, str]:
-    """What --conf says."""
+    """The settings of --conf."""
     pairs = {}
     for setting in settings:
         name, found, value = setting.partition("=")

@@ -22,7 +22,7 @@ def upkept_line(result: Upkept, as_json: bool) -> str:
 
 
 def by_the_clock(pipeline: Pipeline, spark: Any, pause_ms: int, *, as_json: bool) -> None:
-    """Every PAUSE_MS, what is due by `every` of its table; until Ctrl-C. What fails is tried again the next time."""
+    """Every `pause_ms`, do what is due by `every` of its table, until Ctrl-C. A failure is retried the next time."""
     with _until_interrupted() as ending:
         while not ending.is_set():
             try:
@@ -31,7 +31,7 @@ def by_the_clock(pipeline: Pipeline, spark: Any, pause_ms: int, *, as_json: bool
             except PipelineError as error:
                 if not error.retry:
                     raise
-                print(f"ixion: {error}; it is tried again", file=sys.stderr)
+                print(f"ixion: {error}; trying again", file=sys.stderr)
             ending.wait(pause_ms / 1000)
 
 

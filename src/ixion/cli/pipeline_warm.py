@@ -1,7 +1,7 @@
-"""`ixion pipeline warm FILE`: makes the archive of Spark's classes that the first run would make (see `archive`).
+"""`ixion pipeline warm FILE`: creates the class archive that the first run would create (see `archive`).
 
-Spark runs a pipeline of its own over example orders, with the kinds of tables that FILE has: a broker in this process,
-tables in a temporary folder. The topics and tables of FILE are not touched.
+Spark runs a pipeline over example orders, with the kinds of tables that FILE has, a broker in this process and tables
+in a temporary folder. The topics and tables of FILE are not touched.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ sql = "SELECT *, date(at) AS day FROM stream"
 
 
 def warm_up(file: Path, conf: list[str], jars: str, verbose: bool) -> str:
-    """Makes the archive for FILE; returns the line to print."""
+    """Create the archive for FILE; returns the line to print."""
     begun = time.monotonic()
     spec = load_spec(file)
     folder = archive_folder()

@@ -1,4 +1,4 @@
-"""Places in a topic, as options name them. What they mean today is `ixion.clients.admin.starts`."""
+"""Places in a topic, as options name them. `ixion.clients.admin.starts` resolves them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ixion produce`: a record from every line."""
+"""`ixion produce`: sends a record per line."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def separator(text: str | None) -> str | None:
 
 def producer_settings(acks: str, compression: str, access: Access) -> ProducerOptions:
     if acks not in ("all", "-1", "1", "0"):
-        raise UsageError(f"--acks is all, 1 or 0, not {acks!r}")
+        raise UsageError(f"--acks must be all, 1 or 0, not {acks!r}")
     if compression not in ("none", "gzip", "snappy", "lz4", "zstd"):
-        raise UsageError(f"--compression is none, gzip, snappy, lz4 or zstd, not {compression!r}")
+        raise UsageError(f"--compression must be none, gzip, snappy, lz4 or zstd, not {compression!r}")
     secured = cast("ProducerOptions", access.security)
     timeout_ms = access.timeout_s * 1000
     request_ms = min(max(timeout_ms - LINGER_MS, 1), REQUEST_MS)
@@ -89,7 +89,7 @@ def producer_settings(acks: str, compression: str, access: Access) -> ProducerOp
 
 
 def look_for(admin: AdminRunner, topic: str, create: bool) -> None:
-    """Called before the first line is read. A note names a topic that the broker makes, in case of a typo."""
+    """Look up the topic before the first line is read. Notes a topic that the broker creates, in case of a typo."""
     from ixion.clients.admin.starts import find_topic
     from ixion.clients.faults import UnknownTopicError
 
@@ -99,7 +99,7 @@ def look_for(admin: AdminRunner, topic: str, create: bool) -> None:
         if not create:
             raise
         count = len(admin.run(find_topic, topic, create=True).partitions)
-        note(f"{unknown.message}; the broker has made it, with {count} partition{'' if count == 1 else 's'}")
+        note(f"{unknown.message}; the broker has created it, with {count} partition{'' if count == 1 else 's'}")
 
 
 def send_all(

@@ -1,10 +1,10 @@
-"""Lines as they come in, and what each says.
+"""Reads lines, and parses each into a record.
 
 With a separator for headers and one for keys a line is
 
     trace=1,user=7<TAB>key<TAB>value
 
-Either separator may be missing; the parts then are too. What equals the null marker is null: as a value, a tombstone.
+Either separator may be left out, and its part with it. A part that equals the null marker is null.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from ixion.cli.record_json import Outgoing
 
 READ_BYTES = 256 * 1024
-QUIET_S = 0.005  # after a pause of this length, send what was read so far
+QUIET_S = 0.005  # after a pause of this length, send the records so far
 
 
 class LineFormat:
@@ -26,7 +26,7 @@ class LineFormat:
         self._null = None if null_marker is None else null_marker.encode()
 
     def parse(self, line: bytes) -> Outgoing:
-        """ValueError if a separator that was announced is not in it."""
+        """ValueError if the line lacks a separator."""
         headers: tuple[tuple[str, bytes | None], ...] = ()
         key: bytes | None = None
         rest = line

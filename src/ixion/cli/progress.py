@@ -11,7 +11,7 @@ EVERY_S = 0.2
 
 class ProgressLine:
     def __init__(self, text: Callable[[], str]) -> None:
-        """`text` is asked a few times a second at most."""
+        """`text` is called a few times a second at most."""
         self._text = text
         self._shown = sys.stderr.isatty()
         self._next_s = 0.0

@@ -39,7 +39,7 @@ def read(
         raise UsageError(f"--to is missing: a file that ends in {', '.join(SUFFIXES)}")
     path = Path(target)
     if path.suffix not in SUFFIXES:
-        raise UsageError(f"--to is a file that ends in {', '.join(SUFFIXES)}, not {target!r}")
+        raise UsageError(f"--to must be a file that ends in {', '.join(SUFFIXES)}, not {target!r}")
     begin, end = place(start), place(until or "latest")
     if begin.stored or end.stored:
         raise UsageError("'stored' is where a group has committed; 'ixion read' has no group")
@@ -102,8 +102,8 @@ READ: Final = Command(
         Option(
             "target",
             "--to",
-            "The file to write; .parquet, .arrow or .csv at its end says which kind. It is replaced if it exists,"
-            " once all is written.",
+            "The file to write, of the kind of its suffix: .parquet, .arrow or .csv. An existing file is replaced"
+            " once everything is written.",
             metavar="FILE",
             complete="file",
         ),
@@ -120,11 +120,11 @@ READ: Final = Command(
         UNTIL,
         MOST,
         PARTITION,
-        Option("headers", "--headers", "With a column for headers.", default=True, negative="--no-headers"),
+        Option("headers", "--headers", "Include headers (default), or not.", default=True, negative="--no-headers"),
         READ_COMMITTED,
         *CLUSTER,
     ),
-    details="Without --until it reads to the end, as it is when the command starts."
+    details="Without --until it reads the records that exist when the command starts."
     ' Parquet and Arrow need pyarrow: pip install "ixion[arrow]".',
     examples=(
         "ixion read orders --to orders.parquet",

@@ -38,7 +38,7 @@ class RowFile(Protocol):
 
 @contextmanager
 def open_file(path: Path, *, headers: bool) -> Iterator[RowFile]:
-    """A file of the kind that the suffix says. It appears under its name when the block ends without an error."""
+    """A file of the kind of its suffix. It gets its name when the block ends without an error."""
     temporary = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
         file = make_file(path.suffix, temporary, headers)

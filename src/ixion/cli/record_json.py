@@ -1,11 +1,11 @@
-"""A record as one line of JSON, both ways, so that what `ixion consume` wrote `ixion produce` reads.
+"""A record as one line of JSON, so that `ixion produce` reads what `ixion consume` wrote.
 
     {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 1767225600000,
      "key": "a", "value": {"base64": "/w=="}, "headers": [["trace", "1"]]}
 
-Text is UTF-8; bytes that are not are `{"base64": …}`; null is null. Headers are pairs, because a name may come twice;
-on the way in an object will do too, and so will a time in words. A value (or key) that is any other object, list,
-number or boolean is sent as its JSON text.
+Text is UTF-8; other bytes are `{"base64": …}`; null is null. Headers are pairs, because a name may occur twice; when
+read, an object is accepted too, and so is a timestamp as text. A value (or key) that is any other object, list, number
+or boolean is sent as its JSON text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEADER_CHOICES = "headers are an object, or a list of [name, value] pairs"
 
 
 class Outgoing(NamedTuple):
-    """A record to be sent, as far as the line says."""
+    """A record to be sent, with the fields of its line."""
 
     key: bytes | None
     value: bytes | None
@@ -89,7 +89,7 @@ def parse_line(line: bytes) -> Outgoing:
         raise ValueError('a line is an object with at least a "value"')
     partition, timestamp = found.get("partition"), found.get("timestamp")
     if partition is not None and (not is_whole(partition) or not 0 <= partition <= LARGEST):
-        raise ValueError(f"partition {partition!r} is no partition")
+        raise ValueError(f"{partition!r} is not a partition number")
     return Outgoing(
         read_bytes(found.get("key")),
         read_bytes(found["value"]),

@@ -42,7 +42,7 @@ def list_(topic: str, partition: list[int], most: int | None, count: bool, as_js
 
 
 def mode_of(admin: AdminRunner, topic: str) -> str:
-    """delivery.delay.mode of a topic; empty if we may not know it."""
+    """delivery.delay.mode of a topic; empty if we may not describe its settings."""
     from ixion.clients.admin.configs import Resource, describe_configs
     from ixion.model.errors import ErrorCode, KafkaError
     from ixion.model.resource_type import ResourceType
@@ -66,7 +66,7 @@ def nothing_waits(access: Access, topic: str) -> str:
 
 
 def check_cancels(admin: AdminRunner, topic: str) -> None:
-    """In another mode, a record that cancels would be delivered like any other."""
+    """UsageError in another mode, in which a cancelling record would be delivered like any other."""
     mode = mode_of(admin, topic)
     if mode not in ("record", ""):
         raise UsageError(f"{topic} has {MODE}={mode}; records can be cancelled in mode record only")
@@ -139,7 +139,7 @@ def purge(topic: str, partition: list[int], yes: bool, access: Access) -> None:
 
 
 def send(access: Access, topic: str, wanted: list[tuple[int, bytes]]) -> None:
-    """Cancel by records that only cancel; their answers are awaited."""
+    """Send records that cancel others, and wait for their acknowledgements."""
     from ixion.clients.producer import Producer
 
     settings = cast("ProducerOptions", {**access.security, "client_id": "ixion-cli"})
@@ -159,13 +159,13 @@ SCHEDULE: Final = Group(
     "List and cancel records that wait for a later delivery.",
     Command(
         "list",
-        "List the records of a topic that wait, by due time.",
+        "List the waiting records of a topic, by due time.",
         list_,
         arguments=(TOPIC_ARGUMENT,),
         options=(
             PARTITION,
-            Option("most", "--max -n", "Show the first N only.", metavar="N", kind=whole(1, LARGEST_OFFSET)),
-            Option("count", "--count", "Only how many there are, and their bytes."),
+            Option("most", "--max -n", "Show only the first N.", metavar="N", kind=whole(1, LARGEST_OFFSET)),
+            Option("count", "--count", "Show only their number and size."),
             AS_JSON,
             *CLUSTER,
         ),
@@ -174,7 +174,7 @@ SCHEDULE: Final = Group(
     ),
     Command(
         "cancel",
-        "Cancel records that wait, by offset or by schedule id.",
+        "Cancel waiting records, by offset or by schedule id.",
         cancel,
         arguments=(TOPIC_ARGUMENT,),
         options=(
@@ -194,7 +194,7 @@ SCHEDULE: Final = Group(
     ),
     Command(
         "purge",
-        "Cancel every record of a topic that waits.",
+        "Cancel every waiting record of a topic.",
         purge,
         arguments=(TOPIC_ARGUMENT,),
         options=(PARTITION, Option("yes", "--yes -y", "Do it."), *CLUSTER),

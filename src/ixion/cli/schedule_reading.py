@@ -1,6 +1,6 @@
 """Reads the notes about delayed records of a partition from its leader, by Fetch, under the name of the sibling.
 
-The sibling is no topic, so it is asked for by name: the versions of Fetch before topic ids.
+The sibling is not a topic and has no topic id, so it is fetched by name, with versions before topic ids.
 """
 
 from __future__ import annotations

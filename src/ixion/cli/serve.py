@@ -1,11 +1,10 @@
 """`ixion serve`: a broker in this process, until a signal stops it.
 
-One line on standard output says that it is ready; the log goes to standard error. What keeps it from starting is one
-line there, exit code 1, and nothing on the disk has changed.
+It prints one line on standard output when it is ready; the log goes to standard error. If it cannot start, it prints
+one line there and exits with 1, and nothing on the disk has changed.
 
-SIGTERM and SIGINT stop it as a broker should be stopped: leaders step down, requests in flight are answered, logs are
-closed clean. A second one ends it at once; the next start then recovers the logs. The same happens if stopping
-takes longer than `STOP_SECONDS`.
+SIGTERM and SIGINT stop it cleanly: leaders resign, requests in flight are answered, logs are closed. A second signal
+ends it at once; the next start then recovers the logs. The same happens if stopping takes longer than `STOP_SECONDS`.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ async def serve(loaded: Loaded, chosen: Chosen) -> int:
 
 
 async def start_unless(stop: asyncio.Event, start: Coroutine[object, object, None]) -> bool:
-    """Whether it was started; False if a signal stopped it meanwhile, and it has been taken down again."""
+    """True if it was started; False if a signal came meanwhile, and it was stopped again."""
     starting = asyncio.create_task(start)
     told = asyncio.create_task(stop.wait())
     await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
@@ -136,11 +135,11 @@ def announce(broker: Broker, quiet: bool) -> None:
         try:
             print(f"ixion {__version__} ready on {addresses} in {age_ms:.0f} ms, data in {data}", flush=True)
         except OSError:
-            pass  # the reader of our output has gone; the broker serves its clients all the same
+            pass  # the reader of our output is gone; the broker serves its clients anyway
 
 
 def short_path(path: str) -> str:
-    """As seen from here, if it is below."""
+    """Relative to the working directory, if it is below it."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else os.path.join(".", relative)
 

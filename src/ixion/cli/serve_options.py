@@ -30,7 +30,7 @@ def run(**values: Any) -> None:
 
 def port(word: str) -> int:
     if ":" in word:
-        raise ValueError(f"is a number alone; for another address: --set listeners=PLAINTEXT://{word} --allow-remote")
+        raise ValueError(f"must be a number; for another address: --set listeners=PLAINTEXT://{word} --allow-remote")
     if not word.isascii() or not word.isdigit() or int(word) > 65535:
         raise ValueError(
             f"must be a whole number, not {word!r}" if not word.isdigit() else f"is at most 65535, not {word}"
@@ -58,7 +58,7 @@ def one_of(words: tuple[str, ...]) -> Kind:
 
 SERVE: Final = Command(
     "serve",
-    "Serve Kafka clients, on the loopback unless told otherwise, until SIGTERM or Ctrl-C.",
+    "Serve Kafka clients until SIGTERM or Ctrl-C, by default on the loopback address.",
     run,
     details="Settings have Kafka's names. They come from --config, from variables such as IXION_LOG_DIRS, and from"
     " --set, which wins.",
@@ -76,7 +76,7 @@ SERVE: Final = Command(
         Option(
             "config",
             "--config -c",
-            "A file of settings, as Kafka's server.properties.",
+            "A file of settings, such as Kafka's server.properties.",
             metavar="FILE",
             complete="file",
         ),
@@ -88,11 +88,11 @@ SERVE: Final = Command(
             many=True,
             complete="setting",
         ),
-        Option("allow_remote", "--allow-remote", "Let listeners be open to other machines."),
+        Option("allow_remote", "--allow-remote", "Allow listeners that other machines can reach."),
         Option(
             "metrics_port",
             "--metrics-port",
-            "Where /metrics and /healthz are, over HTTP (default: 127.0.0.1:9644, or nowhere if that is taken).",
+            "Address of /metrics and /healthz, over HTTP (default: 127.0.0.1:9644, or none if that is in use).",
             metavar="[HOST:]N|off",
             kind=pages_address,
         ),

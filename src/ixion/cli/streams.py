@@ -1,8 +1,7 @@
-"""Standard input, output and error, as the commands want them, whatever the shell gave.
+"""Prepares standard input, output and error for the commands.
 
-A stream that the shell has closed (`>&-`) becomes the null device: nothing to read, and what is written is dropped.
-Otherwise the next file or socket would get its number. Text is written as UTF-8 in every locale, as `consume` writes
-records: what one command prints, another one reads.
+A stream that the shell has closed (`>&-`) becomes the null device, because otherwise the next file or socket would get
+its number. Text is written as UTF-8 in every locale, as `consume` writes records, so that other commands can read it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def in_utf8(stream: object, number: int) -> io.TextIOWrapper:
 
 
 def drop(stream: TextIO) -> None:
-    """The reader has gone. What is still in the buffer must not fail again when the interpreter ends."""
+    """Drop the buffer of a stream whose reader is gone: it must not fail again when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

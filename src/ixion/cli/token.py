@@ -32,7 +32,7 @@ def create(to: str | None, owner: str | None, renewer: list[str], hours: float |
     lifetime_ms = -1 if hours is None else round(hours * HOUR_MS)
     if lifetime_ms == 0 or (hours is not None and hours < 0):
         raise UsageError(f"--hours must be more than 0, not {hours:g}")
-    # The file first: a token that cannot be written down would be lost.
+    # Create the file first: a token that cannot be saved would be lost.
     file = os.open(os.path.expanduser(to), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with administer(access) as admin:
@@ -125,14 +125,14 @@ TOKEN: Final = Group(
     "Create, list, renew and expire delegation tokens.",
     Command(
         "create",
-        "Create a token for the user that is logged in, or for another owner.",
+        "Create a token for the authenticated user, or for another owner.",
         create,
         options=(
             Option("to", "--to", "The file for the secret; it must not exist yet.", metavar="FILE", complete="file"),
-            Option("owner", "--owner", "The user that the token lets in (default: the one that is logged in).",
+            Option("owner", "--owner", "The user that the token authenticates (default: yourself).",
                    metavar="USER"),
             Option("renewer", "--renewer", "A user that may renew it; may be repeated.", metavar="USER", many=True),
-            hours("Its greatest age (default: that of the broker)."),
+            hours("Its maximum lifetime (default: the broker's)."),
             *CLUSTER,
         ),
         examples=("ixion token create --to job.token --renewer scheduler", "ixion topic list --token-file job.token"),
@@ -150,17 +150,17 @@ TOKEN: Final = Group(
     ),
     Command(
         "renew",
-        "Let a token live longer, up to its greatest age.",
+        "Renew a token, up to its maximum lifetime.",
         renew,
         arguments=(Argument("token", "ID"),),
-        options=(hours("For how long from now (default: that of the broker)."), *CLUSTER),
+        options=(hours("For how long from now (default: the broker's setting)."), *CLUSTER),
     ),
     Command(
         "expire",
         "End a token.",
         expire,
         arguments=(Argument("token", "ID"),),
-        options=(hours("After so long (default: at once)."), *CLUSTER),
+        options=(hours("After this time (default: at once)."), *CLUSTER),
         aliases=("rm", "remove"),
     ),
 )  # fmt: skip

@@ -138,7 +138,7 @@ def ids(nodes: tuple[int, ...]) -> str:
 
 NAME: Final = Argument("name", "TOPIC", complete="topic")
 CONFIGS: Final = Option(
-    "config", "--config", "A setting; may be repeated.", metavar="NAME=VALUE", many=True, hidden="--set"
+    "config", "--config", "A topic setting; may be repeated.", metavar="NAME=VALUE", many=True, hidden="--set"
 )
 PARTITIONS: Final = Option(
     "partitions", "--partitions -p", "Partitions of the topic (default: num.partitions).", metavar="N", kind=whole(1)
@@ -157,12 +157,12 @@ TOPIC: Final = Group(
             Option(
                 "replication",
                 "--replication -r",
-                "Copies of each partition (default: default.replication.factor).",
+                "Replicas of each partition (default: default.replication.factor).",
                 metavar="N",
                 kind=whole(1, 32767),
             ),
             CONFIGS,
-            Option("if_not_exists", "--if-not-exists", "Do nothing for a topic that exists."),
+            Option("if_not_exists", "--if-not-exists", "Do nothing if the topic exists."),
             AS_JSON,
             *CLUSTER,
         ),
@@ -174,10 +174,10 @@ TOPIC: Final = Group(
         list_,
         arguments=(
             Argument(
-                "pattern", "PATTERN", "Only topics that match it, such as 'orders-*'.", required=False, complete="topic"
+                "pattern", "PATTERN", "Show only matching topics, such as 'orders-*'.", required=False, complete="topic"
             ),
         ),
-        options=(Option("internal", "--internal", "Show internal topics, too."), AS_JSON, *CLUSTER),
+        options=(Option("internal", "--internal", "Also show internal topics."), AS_JSON, *CLUSTER),
         aliases=("ls",),
     ),
     Command(
@@ -189,11 +189,11 @@ TOPIC: Final = Group(
     ),
     Command(
         "offsets",
-        "Show the first and last offset of each partition, and that of a time.",
+        "Show the first and last offset of each partition, and the offset of a time.",
         offsets,
         arguments=(NAME,),
         options=(
-            Option("at", "--at", "Show the offset of this place, too: see 'ixion help offsets'.", metavar="WHERE"),
+            Option("at", "--at", "Also show the offset of this place: see 'ixion help offsets'.", metavar="WHERE"),
             PARTITION,
             AS_JSON,
             *CLUSTER,
@@ -217,7 +217,7 @@ TOPIC: Final = Group(
             Option("unset", "--unset", "Return a setting to its default.", metavar="NAME", many=True),
             *CLUSTER,
         ),
-        details="With more partitions, keys are spread differently from then on.",
+        details="With more partitions, new records of a key may go to another partition.",
     ),
     Command(
         "delete-records",
@@ -238,7 +238,7 @@ TOPIC: Final = Group(
         "Delete topics and all records in them.",
         delete,
         arguments=(Argument("names", "TOPIC...", many=True, complete="topic"),),
-        options=(Option("if_exists", "--if-exists", "Do nothing for a topic that is gone."), *CLUSTER),
+        options=(Option("if_exists", "--if-exists", "Do nothing if the topic does not exist."), *CLUSTER),
         aliases=("rm",),
     ),
 )

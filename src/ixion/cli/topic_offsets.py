@@ -1,4 +1,4 @@
-"""What `ixion topic` says of the offsets of partitions, and how it deletes records before one."""
+"""Offsets of partitions for `ixion topic`, and its deletion of records."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def alive(partition: Partition) -> list[int]:
 def lags(
     partition: Partition, place: TopicPartition, log_ends: dict[int, dict[TopicPartition, int]]
 ) -> dict[str, int | None]:
-    """By follower, how many records it is behind its leader's log; None if that is not known."""
+    """By follower, its lag behind the leader in records; None if unknown."""
     end = log_ends.get(partition.leader, {}).get(place)
     found: dict[str, int | None] = {}
     for node in partition.replicas:

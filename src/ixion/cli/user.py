@@ -1,7 +1,7 @@
 """`ixion user`: add, list, remove. Users log in with SCRAM passwords.
 
-With --data the users are in the data directory of a broker that is not running: so the first user can be there before
-the first start. The file is locked by a broker that runs, and then refused.
+With --data the users are in the data directory of a broker that is not running, so that the first user can exist before
+the first start. A running broker locks that directory, and the command is refused.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ USER: Final = Group(
     "Add, list and remove users that log in with SCRAM passwords.",
     Command(
         "add",
-        "Add a user, or give one another password.",
+        "Add a user, or change a password.",
         add,
         arguments=(Argument("name", "NAME"),),
         options=(
@@ -135,7 +135,7 @@ USER: Final = Group(
     Command("list", "List users with their mechanisms.", list_, options=(AS_JSON, DATA, *CLUSTER), aliases=("ls",)),
     Command(
         "remove",
-        "Remove users; connections that are open stay until they log in again.",
+        "Remove users. Open connections stay until they must authenticate again.",
         remove,
         arguments=(Argument("names", "NAME...", many=True),),
         options=(DATA, *CLUSTER),

@@ -22,7 +22,7 @@ TIMEOUT_MS: Final = 60_000
 
 @contextmanager
 def opened(directory: str) -> Iterator[EmbeddedSession]:
-    """KafkaError if it cannot be used, as while a broker runs on it."""
+    """KafkaError if it cannot be used, for example while a broker runs on it."""
     os.makedirs(directory, exist_ok=True)
     try:
         store = EmbeddedStore(os.path.join(directory, FILE_NAME))

@@ -1,7 +1,7 @@
 """`ixion wheel`: watch a hierarchical timing wheel at work.
 
 In a terminal it draws on the alternate screen until Ctrl-C or the end of `--seconds`, then gives the terminal back as
-it was and prints a summary. Where the output is a pipe or a file it prints a line per second, without escape codes.
+it was and prints a summary. If the output is a pipe or a file it prints a line per second, without escape codes.
 Either way it ends with exit code 0 and leaves no thread.
 """
 
@@ -69,7 +69,7 @@ def watch_broker(address: str, seconds: float | None, fps: int) -> None:
 
 
 class Stop:
-    """Raised by a signal. A plain flag: a handler may run between any two steps, so it must not take a lock."""
+    """A flag that a signal sets. A handler may run between any two steps, so it must not take a lock."""
 
     def __init__(self) -> None:
         self.wanted = False
@@ -96,7 +96,7 @@ def can_draw() -> bool:
 
 
 def pauses(observer: Observer | BrokerObserver, stop: Stop, seconds: float | None, every: float) -> Iterator[None]:
-    """Yield every so many seconds, the last time at the end; no more once told to stop."""
+    """Yield every `every` seconds, the last time at the end; end at a stop."""
     end = float("inf") if seconds is None else seconds
     at = 0.0
     while True:
@@ -152,11 +152,11 @@ WHEEL: Final = Command(
             kind=number,
             default=0.25,
         ),
-        Option("seconds", "--seconds", "Stop after so long (default: at Ctrl-C).", metavar="N", kind=number),
+        Option("seconds", "--seconds", "Stop after this time (default: at Ctrl-C).", metavar="N", kind=number),
         Option(
             "broker",
             "--broker",
-            "Show the wheel of a running broker, and its delayed records, by the address of its metrics.",
+            "Show the wheel and the delayed records of the running broker with this metrics address.",
             metavar="ADDRESS",
         ),
         Option("fps", "--fps", "Frames per second.", metavar="N", kind=whole(), default=10),

@@ -1,4 +1,4 @@
-"""What `ixion wheel` shows, as plain values: counts are sampled, and two samples make a reading with rates."""
+"""The values that `ixion wheel` shows: two samples of counts make a reading with rates."""
 
 from __future__ import annotations
 
