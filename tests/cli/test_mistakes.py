@@ -97,7 +97,7 @@ def test_a_time_that_no_record_has(ixion: Ixion) -> None:
 
 
 def test_a_value_too_large_for_the_topic(ixion: Ixion) -> None:
-    assert "the topic takes 1048588" in ixion.refused(
+    assert "the topic allows 1048588" in ixion.refused(
         "perf", "produce", "orders", "--records", "3", "--size", "2000000"
     )
 
