@@ -86,8 +86,8 @@ def test_a_broker_that_dies_meanwhile_is_named_and_its_move_can_be_taken_back(
     said = on_note(monkeypatch, leave)
     ixion("cluster", "reassign", "orders", "--to", f"{home},{away}", "-r", "2", "--execute", code=130)
     assert f"broker {away} is not in the cluster" in said[-1]
-    assert "the moves go on; the same command waits for them again" in ixion.errors
-    assert "`ixion cluster reassign orders --cancel` takes them back" in ixion.errors
+    assert "the moves continue; the same command waits for them again" in ixion.errors
+    assert "`ixion cluster reassign orders --cancel` cancels them" in ixion.errors
     assert "1 being reassigned" in ixion("cluster", "describe")
     assert "cancelled 1 move" in ixion("cluster", "reassign", "orders", "--cancel")
     assert "being reassigned" not in ixion("cluster", "describe")
@@ -154,5 +154,5 @@ def test_drain_names_the_command_that_takes_it_back(
 
     on_note(monkeypatch, leave)
     ixion("cluster", "drain", str(home), "--execute", code=130)
-    assert "`ixion cluster reassign orders --cancel` takes them back" in ixion.errors
+    assert "`ixion cluster reassign orders --cancel` cancels them" in ixion.errors
     assert "cancelled 1 move" in ixion("cluster", "reassign", "orders", "--cancel")

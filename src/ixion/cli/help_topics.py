@@ -94,7 +94,7 @@ ENVIRONMENT: Final = """  IXION_BOOTSTRAP   the broker of the commands, unless -
                     'ixion help connection'
   IXION_…           settings of 'ixion serve': IXION_NUM_PARTITIONS=3 is
                     num.partitions
-  COLUMNS           the width of help pages and tables, instead of the terminal's
+  COLUMNS           the width of help pages and tables (default: terminal)
   TZ                the time zone of times without one"""
 
 EXIT_CODES: Final = """  0     done
