@@ -51,6 +51,7 @@ PORT = 9092  # between brokers
 CLIENT_PORT = 9093  # behind the proxy
 LATE = "late"
 SESSION_MS = 4_000
+START_MS = 180_000  # of a broker; a loaded machine is no reason to end a run
 AWAY_S = (0.0, 9.0)  # how long a killed broker stays away: shorter and longer than its session
 SLEEPS_S = (5.0, 9.0)  # longer than the session
 CUT_S = (2.0, 14.0)  # shorter and longer than replica.lag.time.max.ms
@@ -58,6 +59,7 @@ HEALTHY_S = 60.0
 CLUSTER_SETTINGS = {
     **SETTINGS,
     "zookeeper.session.timeout.ms": SESSION_MS,
+    "zookeeper.connection.timeout.ms": START_MS,
     "replica.lag.time.max.ms": 6_000,
     "default.replication.factor": 3,
     "min.insync.replicas": 2,
@@ -331,7 +333,7 @@ class ClusterSoak(Soak):
         self._brokers[broker] = subprocess.Popen([*inside, *serve, *words], stdout=log, stderr=log)
 
     def _await(self, broker: int) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + START_MS / 1_000
         while not answers(self._address(broker), PORT):
             if self._brokers[broker].poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"broker {broker} did not start; see {name_of(broker)}.log")
