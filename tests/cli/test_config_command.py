@@ -65,4 +65,4 @@ def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     assert "did you mean 'retention.ms'" in ixion.refused("config", "get", "topic", name, "retention.m", code=2)
     assert "there is no broker '77', only" in ixion.refused("config", "get", "broker", "77")
     assert f"did you mean '{name}'" in ixion.refused("config", "get", "topic", f"{name}x")
-    assert "belong to a topic, a broker, a group or a logger" in ixion.refused("config", "get", "user", "me", code=2)
+    assert "settings belong to a topic, broker, group or logger" in ixion.refused("config", "get", "user", "me", code=2)

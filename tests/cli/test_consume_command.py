@@ -158,7 +158,7 @@ def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     )
     assert "--follow never ends" in ixion.refused("consume", name, "--follow", "-e", code=2)
     assert "--follow never ends" in ixion.refused("consume", name, "--follow", "--until", "5", code=2)
-    assert "--format is value, text, json" in ixion.refused("consume", name, "--format", "xml", code=2)
+    assert "--format must be value, text, json" in ixion.refused("consume", name, "--format", "xml", code=2)
     assert f"did you mean '{name}'" in ixion.refused("consume", f"{name}x")
 
 

@@ -87,7 +87,7 @@ def test_the_broker_creates_a_missing_topic_and_a_note_says_so(ixion: Ixion) -> 
     near = ixion.topic()
     ixion("produce", f"{near}-auto", stdin="x\n")
     assert ixion.errors.startswith(f"ixion: there is no topic '{near}-auto'")
-    assert ixion.errors.endswith("the broker has made it, with 1 partition\n")
+    assert ixion.errors.endswith("the broker has created it, with 1 partition\n")
     assert [record["value"] for record in ixion.records(f"{near}-auto")] == ["x"]
     assert f"did you mean '{near}'" in ixion.refused("produce", f"{near}x", "--no-create", stdin="x\n")
 
