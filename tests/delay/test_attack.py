@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ixion.delay.delivered import STEP
 from ixion.delay.delivery import Delivery
 from ixion.delay.journal import Journal
+from ixion.delay.pace import ALONE
 from ixion.model.errors import ErrorCode
 from ixion.records.compression import Codec
 from ixion.records.validate import MAX_RECORD_ERRORS
@@ -80,7 +80,7 @@ def test_a7_a_herd_is_delivered_in_bounded_steps(world: DelayWorld, monkeypatch:
         world.send(*(after(b"x", 60_000) for _ in range(250)))
     world.advance(60_000)
     assert len(world.values()) == 5_000
-    assert len(steps) >= 5_000 // STEP, "the loop had its turn in between"
+    assert len(steps) >= 5_000 // ALONE, "the loop had its turn in between"
     figures = world.schedules.figures
     assert (figures.delivered, sum(figures.lateness)) == (5_000, 5_000)
 

@@ -17,7 +17,6 @@ from ixion.records.schedule_headers import CREATED, FOR, NEXT, OFFSET, TOPIC
 from ixion.records.split import kept_headers
 
 AT_ONCE: Final = 256  # records in a batch that is sent to another topic
-STEP: Final = 20  # records delivered per step, some 150 µs
 AT_ONCE_BYTES: Final = 1 << 20
 FOR_NAME: Final = FOR.decode()
 OFFSET_NAME: Final = OFFSET.decode()

@@ -2,7 +2,7 @@
 
 Each partition has one timer task, at the time when its next record is due or a bucket must be spread. The timer runs on
 monotonic time and due times are wall-clock times, so the wall clock is read again before each append: no record is
-delivered early. Due records are delivered in steps of at most `STEP`, which share the turns of the event loop with the
+delivered early. Due records are delivered in short steps (`pace`), which share the turns of the event loop with the
 steps of other partitions; a partition that cannot be written to delays no other.
 
 A record can be delivered when its hole is below the high watermark: before that, its producer may still be refused. A
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ixion.delay.delivered import AT_ONCE, AT_ONCE_BYTES, STEP, add, gather, settle_all
+from ixion.delay.delivered import AT_ONCE, AT_ONCE_BYTES, add, gather, settle_all
 from ixion.delay.figures import Figures
 from ixion.delay.note import Note, write_outcome
 from ixion.delay.pending import Due
@@ -51,6 +51,7 @@ class Delivery:
         replicas: ReplicaManager,
         timer: Timer,
         lane: Lane,
+        step: Callable[[], int],
         clock_ms: Callable[[], int],
         figures: Figures,
         targets: Callable[[], Targets],
@@ -62,6 +63,7 @@ class Delivery:
         self._complaint = ""  # the last send failure that was logged
         self._timer = timer
         self._lane = lane
+        self._step = step
         self._clock_ms = clock_ms
         self._figures = figures
         self._schedule: Schedule | None = None
@@ -164,7 +166,7 @@ class Delivery:
         now_ms = self._clock_ms()
         if state.backlog:
             return HELD_MS  # the backlog may cancel records that are due
-        allowed = min(self._allowed(log.config.delivery_delay_release_rate_max, now_ms), STEP)
+        allowed = min(self._allowed(log.config.delivery_delay_release_rate_max, now_ms), self._step())
         if allowed == 0:
             return HELD_MS
         if state.sending is not None or log.config.delivery_delay_target:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ixion.delay.figures import Figures
-from ixion.delay.pace import SLICE_NS, Pace
+from ixion.delay.pace import Pace
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.prepare import AppendInfo, Origin
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+BACKLOG_NS: Final = 250_000  # a turn of what applies accepted records
 RETRY_MS: Final = 1_000  # after a sibling could not be opened or read
 CLOCK_CHECK_MS: Final = 1_000
 JUMP_MS: Final = 500  # a larger drift between the wall clock and the timer since the last check counts as a jump
@@ -89,9 +90,9 @@ class Schedules:
         self._clock_ms = clock_ms
         self._monotonic_ms = monotonic_ms
         self._targets = targets
-        pace = Pace(loop.call_soon, loop.call_later, self._produced)
-        self._lane = Lane(pace.begin, fair=True, turn_ns=SLICE_NS, between=pace.pause)
-        self._backlogs = Lane(loop.call_soon, fair=True, turn_ns=SLICE_NS)  # its producers wait: no pauses
+        self._pace = Pace(loop.call_soon, loop.call_later, self._produced)
+        self._lane = Lane(self._pace.begin, fair=True, turn_ns=0, between=self._pace.pause)
+        self._backlogs = Lane(loop.call_soon, fair=True, turn_ns=BACKLOG_NS)  # its producers wait: no pauses
         self._schedules: dict[TopicPartition, Schedule] = {}
         self._left: dict[TopicPartition, int] = {}  # how many records waited when this broker resigned
         self._skew_ms = 0
@@ -162,7 +163,9 @@ class Schedules:
         from ixion.delay.schedule import Schedule
 
         journal = Journal(log, partial(self._flush_sealed, log))
-        delivery = Delivery(self._replicas, self._timer, self._lane, self._clock_ms, self.figures, self._targets)
+        delivery = Delivery(
+            self._replicas, self._timer, self._lane, self._pace.step, self._clock_ms, self.figures, self._targets
+        )
         backlog = Backlog(partition.log.name, self._backlogs, self._timer, self.figures, delivery.look_soon)
         shown = Partition(log, self._replicas.node_id, 1, 0, self._clock_ms)
         schedule = Schedule(partition, journal, self.figures, delivery, shown, backlog)
