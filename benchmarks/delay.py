@@ -181,7 +181,10 @@ def contenders(session: Session) -> Mapping[str, Contender]:
         ROCKET: partial(rocketmq, backlogs, scale),
         PULSAR: partial(measure, pulsar, backlogs, scale),
     }
-    return own | {name: rival for name, rival in rivals.items() if name.startswith(wanted)}
+    chosen = {name: rival for name, rival in rivals.items() if name.startswith(wanted)}
+    if not chosen:
+        raise ValueError(f"IXION_BENCH_RIVALS names none of these: {', '.join(rivals)}")
+    return own | chosen
 
 
 WORDS = {"10k": "10,000", "100k": "100,000", "1m": "1 million", "10m": "10 million"}

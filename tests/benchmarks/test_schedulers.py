@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from queue import SimpleQueue
 
 import pytest
 
+from benchmarks.delay import NATS, OURS, PULSAR, RIVALS, WITHOUT, contenders
+from benchmarks.framework import Session
 from benchmarks.loads.schedulers import messages
 from benchmarks.loads.schedulers.messages import herd, lateness, until_delivered
 
@@ -113,3 +116,20 @@ def test_messages_that_come_once_more_after_a_restart_are_not_the_one_that_is_wa
     system.arrivals = watched  # type: ignore[method-assign]
     until_delivered(system)
     assert [payload.rpartition(b":")[2] for payload in taken] == [b"old", b"old", b"this one"]
+
+
+def chosen(monkeypatch: pytest.MonkeyPatch, **environment: str) -> set[str]:
+    for name in ("IXION_BENCH_ALONE", "IXION_BENCH_RIVALS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with ExitStack() as stack:
+        return set(contenders(Session(quick=True, stack=stack)))
+
+
+def test_the_rivals_are_chosen_by_how_their_names_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen(monkeypatch) == {OURS, WITHOUT, *RIVALS}
+    assert chosen(monkeypatch, IXION_BENCH_ALONE="1") == {OURS, WITHOUT}
+    assert chosen(monkeypatch, IXION_BENCH_RIVALS="Pulsar,NATS") == {OURS, WITHOUT, PULSAR, NATS}
+    with pytest.raises(ValueError, match="names none of these: NATS"):
+        chosen(monkeypatch, IXION_BENCH_RIVALS="pulsar")

@@ -11,6 +11,7 @@ replicas listens on all addresses, and has no setting for that; all others are o
 from __future__ import annotations
 
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -57,8 +58,9 @@ class RocketScheduler:
 
     def _answered(self) -> None:
         assert self._client.stdout is not None
-        if self._client.stdout.read(1) != b".":
-            raise RuntimeError(f"the client of RocketMQ ended:\n{self._errors.read_text()[-2_000:]}")
+        ready, _, _ = select.select([self._client.stdout], [], [], PATIENCE_S)
+        if not ready or self._client.stdout.read(1) != b".":
+            raise RuntimeError(f"the client of RocketMQ does not answer:\n{self._errors.read_text()[-2_000:]}")
 
     def schedule(self, messages: Iterable[tuple[int, bytes]]) -> None:
         assert self._client.stdin is not None
