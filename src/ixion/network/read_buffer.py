@@ -6,6 +6,7 @@ or for a response gets a narrow buffer; the rest stays in the socket.
 
 from __future__ import annotations
 
+from mmap import mmap
 from typing import Final
 
 WIDE: Final = 1 << 18  # bytes of one full read, as in uvloop's own buffer
@@ -16,5 +17,5 @@ AHEAD: Final = 16_384
 
 class ReadBuffer:
     def __init__(self) -> None:
-        self.wide: Final = memoryview(bytearray(WIDE))
+        self.wide: Final = memoryview(mmap(-1, WIDE))  # pages that no read has reached take no memory
         self.narrow: Final = self.wide[:NARROW]
