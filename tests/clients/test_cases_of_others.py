@@ -246,7 +246,7 @@ def test_closing_an_administrator_ends_the_calls_of_other_threads() -> None:
 @pytest.mark.parametrize("kind", [Producer, Consumer, Admin])
 def test_addresses_in_a_list_are_refused_with_the_way_to_write_them(kind: Callable[..., Any]) -> None:
     # A compiled constructor checks its types by itself.
-    with pytest.raises(TypeError, match=r"commas between the addresses|str object expected"):
+    with pytest.raises(TypeError, match=r"addresses separated by commas|str object expected"):
         kind(["127.0.0.1:1", "127.0.0.1:2"])
 
 

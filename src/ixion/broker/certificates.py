@@ -3,7 +3,7 @@
 - When its files change: the broker checks them at most once a second, when a client connects.
 - When its settings change (KIP-226): `kafka-configs --entity-type brokers --entity-name 1 --alter --add-config
   listener.name.external.ssl.keystore.location=/new.pem`. A certificate that cannot be used is refused. So is one with
-  another subject or other names than the present one, unless ssl.allow.dn.changes or ssl.allow.san.changes allows it:
+  another subject, or without a name of the present one, unless ssl.allow.dn.changes or ssl.allow.san.changes allows it:
   clients could not tell that this is the same broker.
 """
 
