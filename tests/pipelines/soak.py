@@ -112,7 +112,7 @@ class Soak:
         self.unsettled: list[str] = []  # what was not waited for
         self._drained = False
         self.broker = Served(folder / "data")
-        self._admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        self._admin = AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
         self._create_topic()
         (folder / "through.py").write_text(STEP)
         steps, upkeep = f'{BY_THE_CLOCK}[[steps]]\npython = "through:step"\n', "compact_below_mb = 1"
