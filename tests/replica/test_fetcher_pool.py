@@ -65,6 +65,25 @@ def test_a_broker_that_leaves_follows_nothing_new(tmp_path: Path) -> None:
     asyncio.run(work())
 
 
+def test_a_pool_that_is_closed_starts_no_fetcher(tmp_path: Path) -> None:
+    """A request of the controller may be carried out while the broker ends; nobody would end its fetcher."""
+
+    async def work() -> None:
+        nodes = Nodes(tmp_path, 1)
+        pool = pool_of(nodes.nodes[1], 1)
+        pool.start(follow(nodes.nodes[1], 0, 2))
+        closing = asyncio.ensure_future(pool.close())
+        await asyncio.sleep(0)
+        pool.start(follow(nodes.nodes[1], 1, 2))  # while it is being closed
+        await closing
+        pool.start(follow(nodes.nodes[1], 2, 2))
+        assert not pool.followed
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        await nodes.close()
+
+    asyncio.run(work())
+
+
 def test_partitions_of_one_fetcher_are_stopped_at_the_same_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

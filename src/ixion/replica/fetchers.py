@@ -98,6 +98,8 @@ class FetcherPool:
             task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
+        """For good: a request of the controller that is being carried out must not start a fetcher that nobody ends."""
+        self._leaving = True
         fetchers = list(self._fetchers.values())
         self._fetchers.clear()
         self._homes.clear()
