@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ixion.delay.listing import waiting
+from ixion.delay.listing import listed
 from ixion.model.errors import ErrorCode
 from tests.delay.world import DelayWorld, after, cancel
 from tests.lives import lives
@@ -123,9 +123,9 @@ class Life(RuleBasedStateMachine):
         held = sum(what == "waits" for what, *_ in self.open)
         assert world.state.pending.count == len(self.waiting)
         assert [value for value in world.values() if value] == self.delivered
-        listed = waiting(world.state.journal.notes(0))
-        assert {row.offset for row in listed if row.committed} == set(self.waiting)
-        assert sum(not row.committed for row in listed) == held
+        shown = listed(world.state.journal.notes(0)).rows()
+        assert {row.offset for row in shown if row.committed} == set(self.waiting)
+        assert sum(not row.committed for row in shown) == held
         assert world.state.held >= held
 
 

@@ -12,7 +12,7 @@ from ixion.cli.output import note, show_json, show_table
 if TYPE_CHECKING:
     from ixion.clients.admin.runner import AdminRunner
     from ixion.clients.settings import ProducerOptions
-    from ixion.delay.listing import Waiting
+    from ixion.delay.listing import Listing, Waiting
 
 CANCEL: Final = "x-schedule-cancel"
 MODE: Final = "delivery.delay.mode"
@@ -21,7 +21,11 @@ MOST_ID_BYTES: Final = 255
 
 def list_(topic: str, partition: list[int], most: int | None, count: bool, as_json: bool, access: Access) -> None:
     with administer(access) as admin:
-        found = [(number, row) for number in chosen(admin, topic, partition) for row in rows_of(admin, topic, number)]
+        found = [
+            (number, row)
+            for number in chosen(admin, topic, partition)
+            for row in listing_of(admin, topic, number).rows()
+        ]
     found.sort(key=lambda each: (each[1].due_ms, each[0], each[1].offset))
     if count:
         size = sum(row.size for _, row in found)
@@ -72,11 +76,17 @@ def check_cancels(admin: AdminRunner, topic: str) -> None:
         raise UsageError(f"{topic} has {MODE}={mode}; records can be cancelled in mode record only")
 
 
-def rows_of(admin: AdminRunner, topic: str, number: int) -> list[Waiting]:
+def listing_of(admin: AdminRunner, topic: str, number: int) -> Listing:
     from ixion.cli.schedule_reading import read_notes
-    from ixion.delay.listing import waiting
+    from ixion.delay.listing import listed
 
-    return waiting(read_notes(admin, topic, number))
+    return listed(read_notes(admin, topic, number))
+
+
+def gone(before: Listing, after: Listing) -> list[Waiting]:
+    """What was cancelled: it waits no more, and was not delivered."""
+    left = {row.offset for row in after.rows()} | after.delivered
+    return [row for row in before.rows() if row.offset not in left]
 
 
 def chosen(admin: AdminRunner, topic: str, partition: list[int]) -> list[int]:
@@ -115,15 +125,11 @@ def cancel(topic: str, offset: list[int], schedule_id: list[str], partition: lis
         if offset and len(numbers) > 1:
             raise UsageError(f"{topic} has {len(numbers)} partitions: --offset needs --partition")
         check_cancels(admin, topic)
-        before = {number: rows_of(admin, topic, number) for number in numbers}
-        found = 0
+        before = {number: listing_of(admin, topic, number) for number in numbers}
         send(access, topic, [(number, each) for number in numbers for each in wanted])
-        for number in numbers:
-            left = {row.offset for row in rows_of(admin, topic, number)}
-            for row in before[number]:
-                if f"@{row.offset}".encode() in wanted or row.schedule_id in wanted:
-                    found += row.offset not in left
-    print(f"cancelled {found} of {len(wanted)}")
+        found = [row for number in numbers for row in gone(before[number], listing_of(admin, topic, number))]
+    count = sum(f"@{row.offset}".encode() in wanted or row.schedule_id in wanted for row in found)
+    print(f"cancelled {count} of {len(wanted)}")
 
 
 def purge(topic: str, partition: list[int], yes: bool, access: Access) -> None:
@@ -132,10 +138,10 @@ def purge(topic: str, partition: list[int], yes: bool, access: Access) -> None:
     with administer(access) as admin:
         numbers = chosen(admin, topic, partition)
         check_cancels(admin, topic)
-        count = sum(len(rows_of(admin, topic, number)) for number in numbers)
+        before = {number: listing_of(admin, topic, number) for number in numbers}
         send(access, topic, [(number, b"*") for number in numbers])
-        left = sum(len(rows_of(admin, topic, number)) for number in numbers)
-    print(f"cancelled {count - left} records of {topic}")
+        count = sum(len(gone(before[number], listing_of(admin, topic, number))) for number in numbers)
+    print(f"cancelled {count} records of {topic}")
 
 
 def send(access: Access, topic: str, wanted: list[tuple[int, bytes]]) -> None:

@@ -24,6 +24,7 @@ class Waiting(NamedTuple):
 class Listing:
     def __init__(self) -> None:
         self.waiting: dict[int, Waiting] = {}
+        self.delivered: set[int] = set()  # offsets under which records have waited
         self._ids: dict[bytes, int] = {}
         self._open: dict[int, list[tuple[int, Waiting, bytes]]] = {}
 
@@ -33,6 +34,7 @@ class Listing:
             previous = note.previous
             if previous is not None:
                 self.waiting.pop(previous[0], None)
+                self.delivered.add(previous[0])
             record = note.record
             is_open = note.producer_id != NO_PRODUCER
             found = Waiting(note.offset, note.due_ms, note.schedule_id, record.key, note.size, not is_open)
@@ -43,6 +45,7 @@ class Listing:
         elif kind == Kind.DELIVERED:
             for offset, _, _ in DELIVERED.iter_unpack(note.record.value or b""):
                 self.waiting.pop(offset, None)
+                self.delivered.add(offset)
         elif kind in (Kind.COMMITS, Kind.ABORTS):
             for each, found, cancel in self._open.pop(note.producer_id, []):
                 if kind == Kind.COMMITS:
@@ -67,8 +70,8 @@ class Listing:
         return sorted([*self.waiting.values(), *held], key=lambda row: (row.due_ms, row.offset))
 
 
-def waiting(notes: Iterable[Note]) -> list[Waiting]:
+def listed(notes: Iterable[Note]) -> Listing:
     listing = Listing()
     for note in notes:
         listing.apply(note)
-    return listing.rows()
+    return listing
