@@ -88,7 +88,7 @@ def test_steps_that_cannot_be(lab: Lab, steps: str, said: str, hint: str) -> Non
         ('type = "json"\nschema = "_reason STRING"', "a field cannot be called _reason"),
         (
             """type = "avro"\nschema = '{"type": "record", "name": "o", "fields": [{"name": "a", "type": "strng"}]}'""",
-            "format.schema is no Avro schema that can be used: Undefined schema: strng",
+            "format.schema is not a usable Avro schema: Undefined schema: strng",
         ),
     ],
     ids=["type", "syntax", "reserved", "avro"],

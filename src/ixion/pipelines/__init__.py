@@ -1,6 +1,6 @@
 """From a topic to a table in one command, exactly once, on Spark. See docs/pipelines.md.
 
-Reading a pipeline file needs no Spark; what needs it is imported when it is first asked for.
+Reading a pipeline file needs no Spark; modules that need it are imported on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An archive of the classes that Spark needs (Java's AppCDS), so that the next start need not read and verify them.
+"""An archive of the classes that Spark needs (Java's AppCDS), so that the next start need not load and verify them.
 
 Starting Spark is mostly loading some twenty thousand classes from jars. A JVM can keep them, as it has them in memory,
 in one file, and map that file when it starts:
@@ -7,9 +7,9 @@ in one file, and map that file when it starts:
     2  when it has ended, a process of its own makes the archive      -Xshare:dump, at the lowest priority
     3  the next run starts with it                                    -XX:SharedArchiveFile
 
-An archive belongs to one Java and one class path: its name is made from both. Java looks again when it maps the file:
-an archive that is broken or does not fit is ignored, and the start takes as long as without one. A file gets its name
-by one rename, when it is whole.
+An archive belongs to one Java and one class path: its name is made from both. Java checks it when it maps the file: an
+archive that is broken or does not fit is ignored, and the start takes as long as without one. A file gets its name by
+one rename, once it is complete.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ OFF: Final = "off"
 KEPT: Final = 4  # archives in the folder; each set of table formats has one
 ROOM: Final = 1 << 30  # bytes that must be free on the disk; an archive takes 100 to 250 MB
 MAKING_S: Final = 600  # Java is ended if it takes longer; 10 to 20 seconds are usual
-FORGOTTEN_S: Final = 24 * 3600  # what a killed process left unfinished is removed when it is so old
+FORGOTTEN_S: Final = 24 * 3600  # age at which leftovers of a killed process are removed
 _DECIDED: Final = ("SharedArchiveFile", "ArchiveClassesAtExit", "Xshare", "DumpLoadedClassList")
 _QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")  # Java warns on standard output if an archive does not fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """The archive for one Java and one class path; the file may not be there yet."""
+    """The archive for one Java and one class path; the file may not exist yet."""
 
     java: str
     file: Path
@@ -55,7 +55,7 @@ class Archive:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """For a JVM that starts now: use the archive, or note the classes for one."""
+        """Options for a JVM that starts now: use the archive, or note the classes for one."""
         if self.there:
             return (f"-XX:SharedArchiveFile={self.file}", "-Xshare:auto", *_QUIET)
         return (f"-XX:DumpLoadedClassList={self.noted}", *_QUIET) if self._can_be_made() else ()
@@ -94,7 +94,7 @@ def archive_folder() -> Path | None:
 
 
 def make_archive(java: str, file: Path, noted: Path, class_path: str) -> bool:
-    """Makes FILE from the list NOTED, which is then removed. False if Java could not; nothing is left behind."""
+    """Create FILE from the list NOTED, which is then removed. False if Java fails; nothing is left behind."""
     unfinished = file.with_suffix(f".{os.getpid()}.unfinished")
     command = [
         *(java, "-Xshare:dump", f"-XX:SharedClassListFile={noted}", f"-XX:SharedArchiveFile={unfinished}"),
@@ -115,7 +115,7 @@ def make_archive(java: str, file: Path, noted: Path, class_path: str) -> bool:
 
 
 def make_in_background(archive: Archive, class_path: str) -> int | None:
-    """The same in a process of its own that outlives this one; its id. None if there is nothing to make."""
+    """As `make_archive`, in a process that outlives this one. Returns its id; None if there is nothing to do."""
     if archive.there or not archive.noted.is_file() or _has_folder(class_path):
         archive.noted.unlink(missing_ok=True)
         return None
@@ -129,12 +129,12 @@ def make_in_background(archive: Archive, class_path: str) -> int | None:
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-    process.returncode = 0  # so that Python does not warn of a process that goes on
+    process.returncode = 0  # so that Python does not warn about a running process
     return process.pid
 
 
 def _has_folder(class_path: str) -> bool:
-    """Java makes no archive if there is a folder with files on the class path, such as that of Hadoop's settings."""
+    """Java creates no archive if the class path has a folder with files, such as Hadoop's settings."""
     return any(place.is_dir() and any(place.iterdir()) for place in map(Path, class_path.split(os.pathsep)))
 
 

@@ -1,4 +1,4 @@
-"""Records in Avro: the plain encoding, which is the fields one after the other and nothing else."""
+"""Records in plain Avro: the fields one after the other, without a header."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ixion.pipelines.words import innermost
 
 REGISTRY: Final = "Avro with the header of a schema registry, and the file has no [format.registry]"
 HEADER_BYTES: Final = 5  # of a schema registry: a zero, then the id of the schema
-SAMPLE: Final = 20  # records that are looked at before a run
+SAMPLE: Final = 20  # records that are checked before a run
 _DATA: Final = "_data"
 
 
 def parse_avro(frame: DataFrame, spec: FormatSpec) -> tuple[list[dict[str, Column]], list[Column], Column, None]:
-    """The column with the data, its fields, and the reason why a record cannot be taken."""
+    """The column with the data, its fields, and the reason why a record is bad."""
     from pyspark.sql.avro.functions import from_avro
 
     assert spec.schema is not None
@@ -31,7 +31,7 @@ def parse_avro(frame: DataFrame, spec: FormatSpec) -> tuple[list[dict[str, Colum
         with_data = frame.withColumn(_DATA, data)
         names = with_data.select(f"{_DATA}.*").columns
     except (PySparkException, Py4JJavaError) as error:
-        raise PipelineError(f"format.schema is no Avro schema that can be used: {innermost([str(error)])}") from error
+        raise PipelineError(f"format.schema is not a usable Avro schema: {innermost([str(error)])}") from error
     fields = [F.col(f"{_DATA}.`{name}`").alias(name) for name in names]
     unread = _unread(F.col(_DATA), names, F.col("value"), spec.schema)
     reason = F.when(_has_registry_header(names, unread, spec.schema), F.lit(REGISTRY))
@@ -41,22 +41,22 @@ def parse_avro(frame: DataFrame, spec: FormatSpec) -> tuple[list[dict[str, Colum
 
 
 def refuse_registry(values: list[bytes]) -> None:
-    """VALUES are the first records of the topics: if all of them have the header of a registry, none is tried.
+    """Fails if all VALUES, the first records of the topics, have the header of a schema registry.
 
-    A few schemas are behind many records, so few ids are; the bytes of plain records vary more.
+    A few schemas belong to many records, so there are few ids; the first bytes of plain records vary more.
     """
     framed = [value[1:HEADER_BYTES] for value in values if len(value) > HEADER_BYTES and value[0] == 0]
     if values and len(framed) == len(values) and len(set(framed)) <= max(1, len(values) // 4):
         number = int.from_bytes(framed[0], "big")
         message = f"the records begin with the header of a schema registry (schema id {number})"
-        hint = "[format.registry] url names the registry they are read with; format bytes takes the records as they are"
+        hint = "set [format.registry] url to their registry, or use format bytes for the raw records"
         raise PipelineError(message, hint=hint)
 
 
 def all_nulls(schema: str) -> bytes | None:
-    """How Avro writes a record of SCHEMA whose fields are all null; None if there can be none.
+    """How Avro writes a record of SCHEMA whose fields are all null; None if there is no such record.
 
-    A field that may be null is a union; before its value stands the number of its branch, twice as large.
+    A nullable field is a union: before its value stands the number of its branch, doubled.
     """
     encoded = b""
     for field in json.loads(schema).get("fields", ()):
@@ -69,7 +69,7 @@ def all_nulls(schema: str) -> bytes | None:
 
 
 def _unread(data: Column, names: list[str], value: Column, schema: str) -> Column:
-    """Spark's reader gives a record of nulls where it can read nothing; where one may be all nulls, its bytes tell."""
+    """Whether a record could not be read: Spark then returns all nulls. If the schema allows that, its bytes decide."""
     unread = F.lit(True)
     for name in names:
         unread = unread & data[name].isNull()
@@ -80,8 +80,8 @@ def _unread(data: Column, names: list[str], value: Column, schema: str) -> Colum
 def _has_registry_header(names: list[str], unread: Column, schema: str) -> Column:
     """Whether a value is a record of SCHEMA after a zero byte and four bytes for the id of a schema.
 
-    A plain record can begin with a zero too. But only one of the two ways to read the bytes leaves none over: what was
-    read, written again, must be all of them.
+    A plain record can begin with a zero too. But only one of the two readings uses all bytes: the record, written
+    again, must be as long as the input.
     """
     from pyspark.sql.avro.functions import from_avro, to_avro
 

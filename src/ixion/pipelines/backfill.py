@@ -1,17 +1,17 @@
-"""Records of the past that a pipeline has not read, taken into the same tables: `ixion pipeline backfill`.
+"""Reads older records that a pipeline has not read, into the same tables: `ixion pipeline backfill`.
 
-A pipeline that began at `latest`, or at a time, has never read what was there before. A backfill reads a range of the
-topics and leaves out of it what has been read: by the stream, from where it began to where it is now, and by earlier
-backfills. So no record comes into a table twice, whatever is asked for and however often; what lies ahead of the stream
-is left to it.
+A pipeline that began at `latest`, or at a time, has never read the records before. A backfill reads a range of the
+topics without what has been read already: by the stream, from where it began to where it is now, and by earlier
+backfills. So no record comes into a table twice, however often a backfill is repeated. Records ahead of the stream are
+left to the stream.
 
     topic            0 ............ 1000 ........... 1800
     the stream                      began ......... is here
     backfill 0 to 1500  reads 0 to 1000; again: reads nothing
 
-What is to be read is decided first and noted in the checkpoint, in batches; each is then written as a batch beside the
-stream (see `extra_batch`), and a mark says that it is done. A backfill that was killed is finished by the next one, or
-by the next run, before anything else. The notes stay: they say what has been read.
+First the offsets to read are written to the checkpoint, in batches. Each is then written as a batch beside the stream
+(see `extra_batch`), and a mark says that it is done. A backfill that was killed is finished by the next one, or by the
+next run, before anything else. The notes stay, because they say what has been read.
 
     <checkpoint>/ixion/backfill/ID/plan.json        batches: [[topic, partition, first, end], …]
     <checkpoint>/ixion/backfill/ID/000000007        batch 7 is done
@@ -45,7 +45,7 @@ MOST: Final = 1_000_000  # offsets in a batch, unless the file says how many
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfilled:
-    portions: tuple[Portion, ...] = ()  # that were left to be read
+    portions: tuple[Portion, ...] = ()  # offsets that were left to read
     figures: RunFigures = field(default_factory=RunFigures)
 
 
@@ -62,7 +62,7 @@ class Backfill:
         self._folder: Final = f"{checkpoint.path}/ixion/backfill"
 
     def finish(self, report: Callable[[BatchFigures], None] = lambda _: None) -> RunFigures:
-        """Writes all batches that are noted and not done."""
+        """Write all noted batches that are not done."""
         figures = RunFigures()
         for name in self._files.names(self._folder):
             done = set(self._files.names(f"{self._folder}/{name}"))
@@ -82,14 +82,14 @@ class Backfill:
         dry: bool = False,
         report: Callable[[BatchFigures], None] = lambda _: None,
     ) -> Backfilled:
-        """TOPICS are as they are now; FIRST and END are times, `earliest` or `latest`. DRY: nothing is written."""
+        """TOPICS is their present state; FIRST and END are times, `earliest` or `latest`. DRY: write nothing."""
         refuse_memory(self._build(self._spec), "backfill")
         begun, position = self._checkpoint.begun(), self._checkpoint.position()
         if begun is None or position is None or not self._checkpoint.settled:
             hint = "run the pipeline first, then backfill"
             raise PipelineError("this pipeline has not run yet, or its last batch is not finished", hint=hint)
         if self._spec.source.loss_allowed:
-            hint = "without failOnDataLoss = false, pipelines know what they have read"
+            hint = "remove failOnDataLoss = false: then a pipeline knows what it has read"
             raise PipelineError("a pipeline that may lose records does not know which it has read", hint=hint)
         portions = tuple(self._left(topics, first, end, begun, position))
         if dry or not portions:
@@ -115,7 +115,7 @@ class Backfill:
         return left
 
     def _offsets(self, topics: Mapping[str, Topic], place: Start) -> Offsets:
-        """Where PLACE is in each partition."""
+        """The offset of PLACE in each partition."""
         if place.kind == "earliest":
             return {name: topic.first for name, topic in topics.items()}
         if place.kind == "latest":
@@ -123,7 +123,7 @@ class Backfill:
         source = self._spec.source
         with SourceBroker(self._spark, source.bootstrap, source.options) as broker:
             found = broker.ends({name: len(topic.end) for name, topic in topics.items()}, time_ms=place.time_ms)
-        return {  # -1: there is no record that young
+        return {  # -1: no record is that young
             name: {
                 number: topic.end[number] if found[name][number] < 0 else found[name][number] for number in topic.end
             }
@@ -166,5 +166,5 @@ class Backfill:
             "startingOffsets": json.dumps(starts),
             "endingOffsets": json.dumps(ends),
         }
-        del options["subscribe"]  # just these partitions
+        del options["subscribe"]  # only these partitions
         return self._spark.read.format("kafka").options(**options).load()

@@ -1,13 +1,13 @@
-"""What happens to one micro-batch: rows that are wanted go through the steps to every sink, the rest into quarantine.
+"""Writes one micro-batch: good rows go through the steps to every sink, bad records into quarantine.
 
-A batch may come twice, with the same number and the same records; every sink knows what it has (see `sinks`), so it
-does not matter at which moment the first attempt ended.
+A batch may come twice, with the same number and the same records. Every sink knows what it has (see `sinks`), so it
+does not matter when the first attempt ended.
 
-Each row is judged once. With one sink the batch is computed once; bad records are put aside meanwhile (see
+Each row is judged once. With one sink the batch is computed once; bad records are collected meanwhile (see
 `collected`), and only if they are too many is there a second pass for the quarantine. With several sinks, or without a
-table among them, its rows are kept from one pass to the next. Rows that two passes might see differently are kept in
-the checkpoint (see `kept`). Rows are counted while they pass, not by a pass of their own. What the table and the
-quarantine got must be what was counted, or the batch fails.
+table among them, rows are kept between the passes. Rows that two passes might see differently are kept in the
+checkpoint (see `kept`). Rows are counted while they pass, without a pass of their own. The table and the quarantine
+must have what was counted, or the batch fails.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from ixion.pipelines.sinks.base import Batch, Writer
 from ixion.pipelines.spec.pipeline import Expectation
 from ixion.pipelines.stream import Stream
 
-COUNT_S: Final = 5.0  # counts are there when a write is through, or some milliseconds later
+COUNT_S: Final = 5.0  # counts are complete when a write ends, or some milliseconds later
 Transform = Callable[[DataFrame], DataFrame]
 
 
 class StopRequested(Exception):  # noqa: N818 - a request, not an error
-    """Raised instead of beginning a batch when the pipeline is to stop: what was begun before is finished."""
+    """Raised instead of beginning a batch when the pipeline must stop; a batch that was begun before is finished."""
 
 
 class BatchWriter:
@@ -59,11 +59,10 @@ class BatchWriter:
         last: int | None = None,
         gate: AbstractContextManager[object] | None = None,
     ) -> None:
-        """STEPS, if there are any, are applied here unless the STREAM has memory: then Spark has applied them in it.
+        """STEPS are applied here unless the STREAM has memory: then Spark has applied them in it.
 
-        GUARD is called with the number of a batch before it is written and after; it raises if the records are not
-        those of the topics that were there before. No batch after LAST is begun. A batch is written while
-        GATE is held.
+        GUARD is called with the number of a batch before and after it is written; it raises if the topics were replaced
+        by others of the same names. No batch after LAST is begun. A batch is written while GATE is held.
         """
         self._pipeline: Final = pipeline
         self._query: Final = query
@@ -80,8 +79,8 @@ class BatchWriter:
         # A topic or the terminal alone needs a pass that counts; result rows for the quarantine need one more.
         passes = len(writers) + (not any(writer.is_table for writer in writers)) + bool(self._of_results)
         self._keeps_results: Final = stream.results_may_change and passes > 1
-        self.figures: Final[dict[int, BatchFigures]] = {}  # of batches written; `Progress` takes them out
-        self.error: Exception | None = None  # what ended the last batch; Spark's own report of it is a text in a text
+        self.figures: Final[dict[int, BatchFigures]] = {}  # of written batches; `Progress` removes them
+        self.error: Exception | None = None  # the error of the last batch; Spark reports it only as nested text
         self.stopping: Final = threading.Event()
         self.busy: Final = threading.Event()
 
@@ -140,7 +139,7 @@ class BatchWriter:
         )
 
     def _records(self, frame: DataFrame, batch: Batch, stack: ExitStack) -> DataFrame:
-        """With memory, computing FRAME also moves Spark's memory on: once, in every attempt."""
+        """With memory, computing FRAME also advances Spark's state, so it is done once per attempt."""
         if self._stream.stateful:
             frame.persist(StorageLevel.MEMORY_AND_DISK)
             stack.callback(frame.unpersist)
@@ -151,18 +150,18 @@ class BatchWriter:
         return frame
 
     def _of_frame(self, frame: DataFrame) -> dict[str, Column]:
-        """What is counted of the records."""
+        """The counts of the records."""
         return _number() if self._stream.all_wanted else counts(self._of_records, frame)
 
     def _count(self, frame: DataFrame) -> tuple[DataFrame, Observation]:
-        """FRAME with its rows counted as they pass, and the first bad ones put aside. What is counted must be there row
-        by row: if there is nothing to judge, the columns for it are not computed."""
+        """FRAME with its rows counted as they pass, and the first bad ones collected. If there is nothing to judge, the
+        columns for it are not computed."""
         if self._stream.all_wanted:
             return _observe(frame.drop(*HIDDEN), _number())
         return _observe(frame, {**counts(self._of_records, frame), **collect(frame)})
 
     def _results(self, frame: DataFrame) -> tuple[DataFrame, Observation | None]:
-        """The rows for the sinks; counted, unless they are just the records that are wanted."""
+        """The rows for the sinks; counted, unless they are exactly the good records."""
         wanted = frame if self._stream.all_wanted else accepted(frame)
         if self._steps is not None and not self._stream.stateful:
             wanted = self._steps(wanted)
@@ -174,7 +173,7 @@ class BatchWriter:
         return _observe(results, {**self._of_rows(results), **collect(results)})
 
     def _of_rows(self, rows: DataFrame) -> dict[str, Column]:
-        """What is counted of the rows that the steps gave."""
+        """The counts of the rows after the steps."""
         return counts(self._of_results, rows) if self._of_results else _number()
 
     def _bad(self, frame: DataFrame, rows: DataFrame) -> DataFrame:
@@ -203,9 +202,9 @@ class BatchWriter:
 
 
 def _write_rows(waiting: Sequence[Writer], rows: DataFrame, batch: Batch) -> None:
-    """Tables first: a write to one runs through every row, and so counts them."""
+    """Write tables first: that passes every row, and so counts them."""
     tables = [writer for writer in waiting if writer.is_table]
-    if not tables:  # Spark counts nothing on the way into a topic, and only some rows on the way to the terminal
+    if not tables:  # Spark counts no rows written to a topic, and only some rows shown on the terminal
         rows.write.format("noop").mode("overwrite").save()
     for writer in (*tables, *(writer for writer in waiting if not writer.is_table)):
         writer.write(rows, batch)
@@ -222,10 +221,10 @@ def _observe(frame: DataFrame, columns: Mapping[str, Column]) -> tuple[DataFrame
 
 
 def _counted(observation: Observation, frame: DataFrame, columns: Mapping[str, Column]) -> dict[str, Any]:
-    """What was counted on the way; counted by a pass over FRAME if nothing was.
+    """What was counted on the way; counted by a pass over FRAME if Spark counted nothing.
 
-    Spark leaves out what cannot change the result (all before a `WHERE false`), also what was to be counted there, and
-    would wait for it for ever.
+    Spark skips what cannot change the result (everything before a `WHERE false`), with the counts there, and would wait
+    for them for ever.
     """
     seen: Any = observation._jo
     end = time.monotonic() + COUNT_S

@@ -1,5 +1,5 @@
-"""What a pipeline asks the broker besides records: which topics there are, how far they reach. Through the admin client
-that Spark's connector brings, so that the same security settings hold."""
+"""Questions of a pipeline to the broker besides records: its topics and their offsets. They go through the admin client
+of Spark's connector, so that the same security settings apply."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ixion.pipelines.java_classes import java_class
 from ixion.pipelines.loss import Topic
 from ixion.pipelines.spec.source import SourceSpec
 
-TIMEOUT_MS: Final = 30_000  # that something listens is known by then; on a busy machine its answer takes seconds
+TIMEOUT_MS: Final = 30_000  # something listens there; on a busy machine its answer takes seconds
 
 
 class SourceBroker:
     def __init__(
         self, spark: SparkSession, bootstrap: str, options: Mapping[str, str], place: str = "source.options"
     ) -> None:
-        """OPTIONS as the connector takes them; those that begin with `kafka.` are the client's. PLACE is where they
-        stand in the file."""
+        """OPTIONS are those of the connector; those that begin with `kafka.` are the client's. PLACE is their section
+        in the file."""
         need_reachable(bootstrap, options.get("kafka.security.protocol", "PLAINTEXT"))
         settings = java_class(spark, "java.util.HashMap")()
         for name, value in options.items():
@@ -56,7 +56,7 @@ class SourceBroker:
         return sorted(joined.split("\n")) if joined else []
 
     def matching(self, spec: SourceSpec) -> dict[str, int]:
-        """The topics of SPEC with their numbers of partitions; a topic that is not there is an error."""
+        """The topics of SPEC with their numbers of partitions; a missing topic is an error."""
         there = self.topics()
         if spec.pattern is not None:
             wanted = [topic for topic in there if re.fullmatch(spec.pattern, topic)]
@@ -77,7 +77,7 @@ class SourceBroker:
         self._answer(self._admin.createTopics(self._java("java.util.List").of(new)).all())
 
     def look_at(self, partitions: Mapping[str, int]) -> dict[str, Topic]:
-        """Topic -> its id and how far its partitions reach."""
+        """Topic -> its id and the offsets of its partitions."""
         first, end = self.ends(partitions, earliest=True), self.ends(partitions)
         described = self._describe(partitions)
         return {
@@ -86,15 +86,15 @@ class SourceBroker:
         }
 
     def ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """Topic -> its id. One that is not there is an error."""
+        """Topic -> its id. A missing topic is an error."""
         described = self._describe(topics)
         return {topic: str(described[topic].topicId().toString()) for topic in topics}
 
     def ends(
         self, partitions: Mapping[str, int], *, earliest: bool = False, time_ms: int | None = None
     ) -> dict[str, dict[str, int]]:
-        """Topic -> partition -> the next offset to be written, or the first that is still there, or the first that is
-        not older than TIME_MS; -1 if there is none."""
+        """Topic -> partition -> the end offset, or the first offset, or the first that is not older than TIME_MS; -1 if
+        there is none."""
         specs = self._java("org.apache.kafka.clients.admin.OffsetSpec")
         new_partition = self._java("org.apache.kafka.common.TopicPartition")
         wanted = self._java("java.util.HashMap")()

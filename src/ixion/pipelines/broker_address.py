@@ -11,7 +11,7 @@ from ixion.pipelines.errors import PipelineError
 
 TLS_TIMEOUT_S: Final = 1.0  # an alert is sent at once
 _HELLO: Final = struct.pack(">ihhih", 10, 18, 0, 7, -1)  # ApiVersions: length, key, version, correlation id, no name
-_TLS_ALERT: Final = b"\x15\x03"  # how a TLS server answers to what is no handshake
+_TLS_ALERT: Final = b"\x15\x03"  # how a TLS server answers bytes that are no handshake
 
 
 def need_reachable(bootstrap: str, protocol: str = "PLAINTEXT") -> None:
@@ -40,7 +40,7 @@ def unreachable(bootstrap: str, said: str, hint: str = "") -> PipelineError:
 
 
 def _wants_tls(connection: socket.socket) -> bool:
-    """A broker that is slow to answer, or does not, is left to the client."""
+    """Whether the broker answers with a TLS alert. If it does not answer in time, the client will find out."""
     connection.settimeout(TLS_TIMEOUT_S)
     try:
         connection.sendall(_HELLO)

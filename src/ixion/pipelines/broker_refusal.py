@@ -1,4 +1,4 @@
-"""What a broker, or the client for it, objects to, in the words of the pipeline file."""
+"""Explains refusals of a broker or its client in the terms of the pipeline file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WRONG_PROTOCOL: Final = (
 
 
 def refused(bootstrap: str, causes: Sequence[tuple[str, str]], place: str) -> PipelineError:
-    """CAUSES are Java's exceptions, the outermost first: class name, message. PLACE is where the options stand."""
+    """CAUSES are Java's exceptions, the outermost first: class name, message. PLACE is the section of the options."""
     for name, message in causes:
         for exception, words, hint in _REFUSALS:
             if name.endswith(exception):
@@ -58,7 +58,7 @@ def refused(bootstrap: str, causes: Sequence[tuple[str, str]], place: str) -> Pi
 
 
 def refused_settings(causes: Sequence[tuple[str, str]], place: str) -> PipelineError:
-    """The client does not start with them; the innermost exception says most."""
+    """The client does not start with these settings; the innermost exception says most."""
     name, message = causes[-1]
     if name == "NoSuchFileException":
         message = f"there is no file {message}"

@@ -1,7 +1,7 @@
-"""The catalogs that a pipeline file declares, made known to Spark.
+"""Configures Spark for the catalogs of a pipeline file.
 
-They are set in the session when they are needed, not when the JVM is started: so their passwords are on no command
-line. What `[spark] conf` says of a catalog goes first.
+They are set in the session when they are needed, not on the command line of the JVM, so that no password is visible
+there. Settings of a catalog in `[spark] conf` come first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def register_catalogs(spec: PipelineSpec, spark: SparkSession) -> None:
 
 
 def _load_driver(catalog: CatalogSpec, spark: SparkSession) -> None:
-    """Java looks for drivers only among the jars that it was started with; Spark's own come later."""
+    """Load a JDBC driver: Java finds drivers only in jars that it was started with, and Spark adds its jars later."""
     driver = DRIVERS.get(catalog.driver or "")
     if driver is None:
         return

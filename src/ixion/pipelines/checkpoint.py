@@ -1,4 +1,4 @@
-"""What a pipeline keeps in its checkpoint beside Spark's own files: whose it is, the schema, the figures of its
+"""What a pipeline keeps in its checkpoint besides Spark's own files: its owner, the schema, the figures of its
 batches.
 
 <checkpoint>/metadata, offsets, commits, state      Spark's
@@ -6,14 +6,14 @@ batches.
 <checkpoint>/ixion/topics.json                      the ids of the topics that were read
 <checkpoint>/ixion/schema.sql                       the schema that was inferred on the first run
 <checkpoint>/ixion/added.json                       fields that came later and were added, with their types
-<checkpoint>/ixion/registry.json                    schemas that were asked of a registry, by their ids
+<checkpoint>/ixion/registry.json                    schemas of a registry, by their ids
 <checkpoint>/ixion/rules.json                       the rules that the last batch was judged by (see `rules`)
 <checkpoint>/ixion/kept/                            rows of the batch that is being written (see `kept`)
 <checkpoint>/ixion/replay/                          records that are on their way out of the quarantine (see `replay`)
-<checkpoint>/ixion/backfill/                        what was read beside the stream (see `backfill`)
+<checkpoint>/ixion/backfill/                        what backfills have read (see `backfill`)
 <checkpoint>/ixion/history/000000012.json           figures of a batch
-<checkpoint>/ixion/runs/20261117T123000….json       when a run was, and how it ended (see `runs`)
-<checkpoint>/ixion/upkeep.json                      when each table was looked after, and what came of it
+<checkpoint>/ixion/runs/20261117T123000….json       when a run was active, and how it ended (see `runs`)
+<checkpoint>/ixion/upkeep.json                      when each table had its upkeep, and the result
 <checkpoint>/ixion/lock                             held while the pipeline runs
 
 If the checkpoint is not on this machine, the lock is a file in this machine's folder for temporary files.
@@ -39,7 +39,7 @@ from ixion.pipelines.runs import RunRecord, record_of
 from ixion.pipelines.spec.pipeline import PipelineSpec
 from ixion.pipelines.upkept import Totals, plus
 
-UPKEEP: Final = "upkeep"  # in the lock, if it is not a run that has it
+UPKEEP: Final = "upkeep"  # in the lock, if upkeep and not a run holds it
 KEPT: Final = 1000  # batches in the history
 ORPHAN_S: Final = 30.0  # a JVM whose driver was killed ends within a few seconds
 
@@ -55,7 +55,7 @@ class Store(Protocol):
 
 
 class LocalFiles:
-    """Needs no Spark, so that looking at a pipeline does not start one."""
+    """Needs no Spark, so that commands that only read do not start it."""
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -84,7 +84,7 @@ class Checkpoint:
 
     @property
     def query(self) -> str:
-        """The id that Spark gave to this checkpoint when it was first used."""
+        """The id that Spark gave to this checkpoint on first use."""
         query: str = json.loads(self._store.read(f"{self.path}/metadata"))["id"]
         return query
 
@@ -93,7 +93,7 @@ class Checkpoint:
         return self._store.exists(f"{self.path}/metadata")
 
     def claim(self, spec: PipelineSpec) -> None:
-        """Refuses the checkpoint of another pipeline, and remembers whose this is."""
+        """Refuse the checkpoint of another pipeline, and record its owner."""
         self.refuse_foreign(spec)
         path = f"{self._own}/owner.json"
         if not self._store.exists(path):
@@ -112,8 +112,8 @@ class Checkpoint:
     def position(self) -> Offsets | None:
         """Where the next run begins: after the last batch that Spark has noted as done; None if there was no run.
 
-        Before the first one is done, it is where the first began. A stream that is taken twice has two sources, which
-        are at the same place.
+        Before the first batch is done, it is where that batch began. A stream that is read twice has two sources at the
+        same place.
         """
         done = self._newest("commits")
         if done is None:
@@ -121,15 +121,15 @@ class Checkpoint:
         return self._offsets_in(f"offsets/{done}", 2)
 
     def begun(self) -> Offsets | None:
-        """Where the first run began; partitions that came later are read from their beginning. None: there was none."""
+        """Where the first run began; later partitions are read from their beginning. None if there was no run."""
         return self._offsets_in("sources/0/0", 1)
 
     def offsets(self, batch: int) -> Offsets:
-        """Where BATCH ends; Spark notes it before it begins the batch. Nothing for a batch that it does not know."""
+        """Where BATCH ends; Spark notes it before it begins the batch. Empty for an unknown batch."""
         return self._offsets_in(f"offsets/{batch}", 2) or {}
 
     def newest_offsets(self) -> Offsets:
-        """Where the last batch ends that was begun."""
+        """Where the last batch that was begun ends."""
         newest = self._newest("offsets")
         return {} if newest is None else self.offsets(newest)
 
@@ -141,7 +141,7 @@ class Checkpoint:
 
     @property
     def settled(self) -> bool:
-        """Whether every batch that was begun is noted as done; the next run takes up the one that is not."""
+        """Whether every begun batch is noted as done; the next run continues one that is not."""
         return self.unfinished is None
 
     def _newest(self, log: str) -> int | None:
@@ -154,7 +154,7 @@ class Checkpoint:
         return ids
 
     def remember_topics(self, ids: Mapping[str, str]) -> None:
-        """Those that a pattern does not find any more stay known."""
+        """Remember topic ids, also of topics that a pattern no longer finds."""
         known = self.topic_ids()
         if {**known, **ids} != known:
             self._store.write(f"{self._own}/topics.json", json.dumps({**known, **ids}))
@@ -167,7 +167,7 @@ class Checkpoint:
         self._store.write(f"{self._own}/schema.sql", ddl)
 
     def added_fields(self) -> dict[str, str]:
-        """Name -> type of fields that were not in the schema at first."""
+        """Name -> type of fields that were added to the schema later."""
         path = f"{self._own}/added.json"
         added: dict[str, str] = json.loads(self._store.read(path)) if self._store.exists(path) else {}
         return added
@@ -185,14 +185,14 @@ class Checkpoint:
         self._store.write(f"{self._own}/registry.json", json.dumps({**self.registered(), **schemas}))
 
     def forget_unregistered(self) -> None:
-        """A registry may have by now what it did not have before."""
+        """Forget unknown ids: the registry may know them by now."""
         known = self.registered()
         if None in known.values():
             found = {number: schema for number, schema in known.items() if schema is not None}
             self._store.write(f"{self._own}/registry.json", json.dumps(found))
 
     def rules(self) -> dict[str, Any] | None:
-        """Those of the last run; None if there was none, or one of a version that did not keep them."""
+        """The rules of the last run; None if there was no run, or its version did not keep them."""
         path = f"{self._own}/rules.json"
         rules: dict[str, Any] | None = json.loads(self._store.read(path)) if self._store.exists(path) else None
         return rules
@@ -203,14 +203,14 @@ class Checkpoint:
 
     @property
     def unfinished(self) -> int | None:
-        """The number of a batch that was begun and is not noted as done."""
+        """The number of a batch that was begun and is not done."""
         newest = self._newest("offsets")
         return None if newest == self._newest("commits") else newest
 
     def remember(self, figures: BatchFigures) -> None:
         path = self._history(figures.batch)
         if figures.repeated and self._store.exists(path):
-            return  # what was counted the first time is the truth
+            return  # the counts of the first attempt are the right ones
         self._store.write(path, json.dumps(figures.to_json()))
         self._store.remove(self._history(figures.batch - KEPT))
 
@@ -219,7 +219,7 @@ class Checkpoint:
         return [_figures(json.loads(self._store.read(f"{self._own}/history/{name}"))) for name in names]
 
     def remember_run(self, record: RunRecord) -> None:
-        """As it is now; the oldest are forgotten."""
+        """Store the record of a run; the oldest are deleted."""
         self._store.write(f"{self._own}/runs/{record.name}.json", json.dumps(record.to_json()))
         for name in self._run_names()[:-KEPT_RUNS]:
             self._store.remove(f"{self._own}/runs/{name}")
@@ -232,13 +232,13 @@ class Checkpoint:
         return [name for name in self._store.names(f"{self._own}/runs") if name.endswith(".json")]
 
     def upkeep(self) -> dict[str, dict[str, Any]]:
-        """Table -> what was done to it the last time (see `upkeep.Upkept`)."""
+        """Table -> the result of its last upkeep (see `upkeep.Upkept`)."""
         path = f"{self._own}/upkeep.json"
         found: dict[str, dict[str, Any]] = json.loads(self._store.read(path)) if self._store.exists(path) else {}
         return found
 
     def remember_upkeep(self, table: str, result: Mapping[str, Any]) -> None:
-        """RESULT is what was done now; `totals` beside it is the sum of all that was done to TABLE."""
+        """Store RESULT; `totals` beside it is the sum of all upkeep of TABLE."""
         known = self.upkeep()
         totals = plus(known.get(table, {}).get("totals", {}), result)
         self._store.write(f"{self._own}/upkeep.json", json.dumps({**known, table: {**result, "totals": totals}}))
@@ -249,7 +249,7 @@ class Checkpoint:
 
     @contextmanager
     def free(self, jvm: int = 0) -> Iterator[bool]:
-        """Holds the lock for upkeep, if no run has it: a run that begins meanwhile waits. Yields whether it does."""
+        """Hold the lock for upkeep, if no run has it; a run that begins meanwhile waits. Yields whether it is held."""
         with open(self._lock(), "a+") as handle:
             if not _taken(handle):
                 yield False
@@ -264,10 +264,11 @@ class Checkpoint:
 
     @contextmanager
     def locked(self, jvm: int = 0) -> Iterator[None]:
-        """Against a second run on this machine; from elsewhere, Spark notices when two write one checkpoint.
+        """Hold the lock against a second run on this machine. Spark notices if another machine writes the same
+        checkpoint.
 
         JVM is the process in which Spark runs. When a run is killed, its JVM notices a moment later, and may finish a
-        write until then; the next run waits for its end, so that it sees all that the old one did.
+        write until then. The next run waits for its end, so that it sees everything that the old run did.
         """
         with open(self._lock(), "a+") as handle:
             pid, old_jvm, purpose = _holder(handle)
@@ -300,12 +301,12 @@ class Checkpoint:
 
 
 def is_here(path: str) -> bool:
-    """Whether PATH is a folder of this machine, which is reached without Spark."""
+    """Whether PATH is a folder of this machine, which needs no Spark."""
     return "://" not in path.removeprefix("file://")
 
 
 def open_checkpoint(path: str, elsewhere: Store | None = None) -> Checkpoint:
-    """ELSEWHERE reads and writes what is not on this machine."""
+    """ELSEWHERE accesses checkpoints that are not on this machine."""
     if is_here(path):
         return Checkpoint(path.removeprefix("file://"), LocalFiles())
     if elsewhere is None:
@@ -342,12 +343,12 @@ def _wait_for_end(jvm: int) -> None:
     end = time.monotonic() + ORPHAN_S
     while _is_java(jvm):
         if time.monotonic() > end:
-            raise PipelineError(f"the Spark of an earlier run is still there (process {jvm})", retry=True)
+            raise PipelineError(f"the Spark of an earlier run is still running (process {jvm})", retry=True)
         time.sleep(0.1)
 
 
 def _is_java(pid: int) -> bool:
-    """By /proc; a system without it gives no answer, and nothing is waited for."""
+    """By /proc; without it False, so nothing waits for the process."""
     try:
         return b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

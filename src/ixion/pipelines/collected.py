@@ -1,8 +1,8 @@
 """The first bad records of a batch, collected while its rows pass, so that the quarantine needs no second pass.
 
-Rows are counted on their way into a table (Spark's `observe`), and in the same way the bad ones are put aside: at most
-MOST of them, none larger than LARGEST, so that a topic full of bad records fills no memory. If all bad records of a
-batch were put aside, the quarantine gets them from there. Otherwise the batch is read once more for them.
+Rows are counted on their way into a table (Spark's `observe`), and bad ones are collected the same way: at most MOST of
+them, none larger than LARGEST, so that a topic full of bad records does not fill the memory. If all bad records of a
+batch were collected, the quarantine gets them from there. Otherwise the batch is read again for them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pyspark.sql.internal import InternalFunction
 from ixion.pipelines.columns import REASON, RECORD, RECORD_TYPES
 from ixion.pipelines.java_classes import java_class
 
-COLLECTED: Final = "collected"  # under this name they are among the counts
+COLLECTED: Final = "collected"  # their name among the counts
 MOST: Final = 5000
 LARGEST: Final = 4096  # bytes of key and value
 
 
 def collect(frame: DataFrame) -> dict[str, Column]:
-    """What is to be observed of FRAME, which has `_record` and `_reason`."""
+    """The columns to observe of FRAME, which has `_record` and `_reason`."""
     assert RECORD in frame.columns
     size = F.coalesce(F.octet_length(f"{RECORD}.key"), F.lit(0)) + F.octet_length(f"{RECORD}.value")
     row = F.struct(*(F.col(f"{RECORD}.{name}") for name in RECORD_TYPES), F.col(REASON).alias("reason"))
@@ -32,7 +32,7 @@ def collect(frame: DataFrame) -> dict[str, Column]:
 
 
 def collected_rows(seen: Sequence[Mapping[str, Any]], like: DataFrame) -> DataFrame | None:
-    """All bad rows of what was SEEN, with the columns of LIKE; None if some were not put aside."""
+    """All bad rows of SEEN, with the columns of LIKE; None if some were not collected."""
     spark = like.sparkSession
     rows = java_class(spark, "java.util.ArrayList")()
     converters = java_class(spark, "scala.jdk.javaapi.CollectionConverters")

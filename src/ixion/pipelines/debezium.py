@@ -3,8 +3,8 @@
     {"before": null, "after": {"id": 7, "name": "Ada"}, "op": "c", "ts_ms": 1767225600000, "source": {…}}
 
 `op` is c (created), u (updated), d (deleted), r (read by a snapshot) or t (the table was truncated). With the schemas
-of Kafka Connect switched on, all this is in a field `payload`. A row that was deleted is the one before; all others are
-those after.
+of Kafka Connect switched on, all this is in a field `payload`. A deleted row is taken from `before`, all others from
+`after`.
 """
 
 from __future__ import annotations

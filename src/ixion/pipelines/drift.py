@@ -1,4 +1,4 @@
-"""Records that do not fit: what is wrong with them, in words, and what the policy makes of it.
+"""Records that do not fit the schema: the reason, and what the policy does with them.
 
 The words are made only for the records that need them: Spark's conditional expressions look at one branch at a time.
 """
@@ -16,15 +16,15 @@ from ixion.pipelines.columns import BAD_TEXT, BROKEN, EXTRA, HIDDEN
 from ixion.pipelines.inner import COLUMN_NAME, unfit_inner
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
 
-FATAL: Final = "ixion stops here: "  # how an error that was asked for is recognised in what Spark reports
-GROWN: Final = "ixion has met new fields: "  # how a batch is recognised that brings fields for new columns
+FATAL: Final = "ixion stops here: "  # marks an intended error in Spark's report
+GROWN: Final = "ixion has met new fields: "  # marks a batch with fields for new columns
 NOT_UTF8: Final = "not valid UTF-8"
 SHOWN: Final = 5  # new fields that are named in the figures
 SHOWN_CHARS: Final = 500
 
 
 def fatal(reason: Column) -> Column:
-    """Ends the batch with REASON and the place of the record."""
+    """End the batch with REASON and the place of the record."""
     place = F.concat(F.col("topic"), F.lit("-"), F.col("partition"), F.lit(" offset "), F.col("offset"))
     return F.raise_error(F.concat(F.lit(FATAL), reason, F.lit(" at "), place)).cast("string")
 
