@@ -113,4 +113,4 @@ def test_what_is_not_there_or_not_known_is_said(data: Path) -> None:
     assert "there is no" in run(data / "nothing", code=1)
     other = data / "notes.txt"
     other.write_text("x")
-    assert "no name that a log directory uses" in run(other, code=1)
+    assert "this is not the name of a file in a log directory" in run(other, code=1)

@@ -146,7 +146,7 @@ def test_keys_that_are_data_do_not_become_columns_for_ever(lab: Lab, monkeypatch
 
 
 NOT_JSON = "not a JSON object"
-AFTER = "there is something after the JSON object"
+AFTER = "there is more after the JSON object"
 UTF8 = "not valid UTF-8"
 ODD_JSON: dict[bytes, str] = {
     b'{"id":"a"}{"id":"b"}': AFTER,

@@ -38,9 +38,9 @@ def json_reason(
     spec: FormatSpec,
     inner: Column | None = None,
 ) -> Column:
-    """TEXT is the record, DATA what Spark read from it, its field BAD the text again if something did not fit.
+    """TEXT is the record, DATA the result of Spark's reading, its field BAD the text again if something did not fit.
 
-    NAMES are the keys of the object, null if it is none; INNER the new ones of the objects in it.
+    NAMES are the keys of the object, null if it is not one; INNER are the new keys of nested objects.
     """
     drift = spec.drift
     unread = data.isNull() | data[bad].isNotNull()
@@ -51,7 +51,7 @@ def json_reason(
     if spec.json.strict:
         reason = reason.when(unread & F.try_parse_json(text).isNull(), F.lit("not a JSON object"))
         reason = reason.when(names.isNull(), F.lit("not a JSON object"))
-        reason = reason.when(~_is_one_object(text), F.lit("there is something after the JSON object"))
+        reason = reason.when(~_is_one_object(text), F.lit("there is more after the JSON object"))
     else:
         reason = reason.when(unread & names.isNull(), F.lit("not a JSON object"))
     if spec.json.repeated_keys == "quarantine":
@@ -72,14 +72,14 @@ def json_reason(
 
 
 def unfit_names(names: Column, fields: list[str]) -> Column:
-    """Those of NAMES that no column beside FIELDS can have: to a table, names that differ in case only are one."""
+    """Those of NAMES that cannot be a column beside FIELDS: tables do not distinguish names by case."""
     taken = [*(name.lower() for name in fields), *HIDDEN, BROKEN, EXTRA, BAD_TEXT]
     used = F.array(*(F.lit(name) for name in taken))
     return F.filter(names, lambda name: F.array_contains(used, F.lower(name)) | ~F.rlike(name, F.lit(COLUMN_NAME)))
 
 
 def new_names(schema: T.StructType, names: Column | None, inner: Column | None = None) -> Column:
-    """The first few of NAMES that SCHEMA does not know, and of INNER, as one text; null if there are none."""
+    """The first few new names of NAMES and INNER, as one text; null if there are none."""
     new = F.lit(None) if names is None else F.array_except(names, F.array(*(F.lit(name) for name in schema.names)))
     if inner is not None:
         new = inner if names is None else F.concat(F.coalesce(new, F.array().cast("array<string>")), inner)
@@ -108,7 +108,7 @@ def has_text(kind: T.DataType) -> bool:
 
 
 def csv_reason(text: Column, bad: Column, drift: DriftSpec) -> Column:
-    """Spark takes an empty line for one of nulls."""
+    """The reason why a CSV line is bad. Spark reads an empty line as a row of nulls."""
     reason = F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8))
     return unreadable_reason(reason, bad.isNotNull() | (text == ""), "not a line of the schema", drift)
 
@@ -118,10 +118,10 @@ def unreadable_reason(reason: Column, unread: Column, words: str | Column, drift
 
 
 def _is_one_object(text: Column) -> Column:
-    """Whether nothing but white space comes after the object that TEXT begins with; it has been read already.
+    """Whether only white space follows the object at the start of TEXT, which has been read already.
 
     If the first closing brace is the last character, the object must end there. Otherwise TEXT becomes the first
-    element of an array, and the second one must be ours: a name that no text can know.
+    element of an array, and the second one must be a name of ours that no text can contain.
     """
     ours = uuid.uuid4().hex
     array = F.concat(F.lit("["), text, F.lit(f',"{ours}"]'))
@@ -141,7 +141,7 @@ def _by_policy(reason: Column, condition: Column, words: Column, policy: str) ->
 
 
 def _retyped(fields: list[str], text: Column, data: Column) -> Column:
-    """The fields that the text has and the data has not."""
+    """The fields that are in the text but not in the data."""
     lost = [
         F.when(data[name].isNull() & F.get_json_object(text, f"$['{name}']").isNotNull(), F.lit(name))
         for name in fields

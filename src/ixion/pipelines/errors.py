@@ -1,4 +1,4 @@
-"""What stops a pipeline, in the words of the pipeline file."""
+"""Errors that stop a pipeline, in the terms of the pipeline file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class PipelineError(Exception):
-    """Says what is wrong and, in `hint`, what to do about it; `retry` is whether running again unchanged can help."""
+    """The message says what is wrong, `hint` what to do about it, `retry` whether running again unchanged can help."""
 
     def __init__(self, message: str, *, hint: str = "", where: str = "", retry: bool = False) -> None:
         super().__init__(f"{where}: {message}" if where else message)

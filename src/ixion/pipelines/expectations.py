@@ -20,15 +20,15 @@ from ixion.pipelines.spec.pipeline import Expectation
 
 
 def expect(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
-    """FRAME has the columns `_reason` and `_record`; rows that have a reason already are not asked."""
+    """FRAME has the columns `_reason` and `_record`; rows that already have a reason are not checked."""
     return expecting(expectations)(frame)
 
 
 def expecting(expectations: Sequence[Expectation]) -> Callable[[DataFrame], DataFrame]:
-    """The same as a function, whose expressions are made once.
+    """`expect` as a function whose expressions are built once.
 
-    `_broken` is the number of the first expectation that a row does not meet. It is one list of conditions, however
-    many there are: each is asked at most once, and the plan grows with their number.
+    `_broken` is the number of the first expectation that a row does not meet. It is one list of conditions: each is
+    evaluated at most once, and the plan grows linearly with their number.
     """
     asked = [one for one in expectations if one.otherwise != "warn"]
     had_reason = F.col(REASON).isNotNull()
@@ -48,15 +48,15 @@ def expecting(expectations: Sequence[Expectation]) -> Callable[[DataFrame], Data
 
 
 def expect_result(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
-    """The same for rows that the steps gave. They are no records any more: in quarantine they are JSON."""
+    """As `expect`, for rows after the steps. They are no records any more, so in quarantine they are JSON."""
     row = F.to_json(F.struct(*frame.columns)).cast("binary")
     empty = F.struct(*(_nothing(name, kind, row) for name, kind in RECORD_TYPES.items()))
     return expect(frame.withColumns({REASON: F.lit(None).cast("string"), RECORD: empty}), expectations)
 
 
 def counts(expectations: Sequence[Expectation], frame: DataFrame) -> dict[str, Column]:
-    """What is counted of the rows of FRAME as they pass: all, those with a reason, those for the quarantine, warnings,
-    and the records that have new fields, with the names that one of them has; and those that break each expectation."""
+    """The counts of the rows of FRAME as they pass: all, those with a reason, those for the quarantine, warnings,
+    records with new fields and some of these names; and the rows that break each expectation."""
     columns = {"rows": F.count(F.lit(1)), "unwanted": F.count(REASON), "bad": F.count(RECORD)}
     if NEW in frame.columns:
         columns |= {"drifted": F.count(NEW), "new_fields": F.min(NEW)}
@@ -69,12 +69,12 @@ def counts(expectations: Sequence[Expectation], frame: DataFrame) -> dict[str, C
 
 
 def warned(expectations: Sequence[Expectation], seen: Mapping[str, Any]) -> dict[str, int]:
-    """From what `counts` counted: expectation -> rows."""
+    """From the result of `counts`: expectation -> rows."""
     return {one.name: seen[f"warned_{number}"] for number, one in enumerate(expectations) if one.otherwise == "warn"}
 
 
 def broken(expectations: Sequence[Expectation], seen: Mapping[str, Any]) -> dict[str, int]:
-    """From what `counts` counted: expectation -> rows that do not meet it; of several, the first one counts."""
+    """From the result of `counts`: expectation -> rows that break it; of several, the first one counts."""
     counted = {}
     for number, one in enumerate(expectations):
         if one.otherwise != "fail":
@@ -83,7 +83,7 @@ def broken(expectations: Sequence[Expectation], seen: Mapping[str, Any]) -> dict
 
 
 def drifted(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """From what `counts` counted: how many records had new fields, and such names."""
+    """From the result of `counts`: how many records had new fields, and some of their names."""
     names = (seen.get("new_fields") or "").split(", ")
     return {"drifted": seen.get("drifted", 0), "new_fields": {name: "" for name in names if name}}
 

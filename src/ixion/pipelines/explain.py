@@ -1,4 +1,4 @@
-"""What Spark and Java report, in the words of the pipeline file."""
+"""Explains errors of Spark and Java in the terms of the pipeline file."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _LOSS: Final = (
 _KNOWN: Final = (
     (
         _LOSS,
-        "records that this pipeline had not read yet are gone: a topic or partition was deleted, made anew or shrunk, "
-        "or retention was faster than the pipeline",
+        "records that this pipeline has not read are gone: a topic or partition was deleted, created again or shrunk, "
+        "or retention deleted them first",
         "nothing of this batch was written; run again for the details",
         False,
     ),
     (
         r"Python worker exited unexpectedly|EOFException.*PythonRunner|Python worker failed to connect",
         "a Python worker died",
-        "run again: the batch it worked on was not written and is taken up again",
+        "run again: its batch was not written and is repeated",
         True,
     ),
     (
         r"(?:Sasl|Ssl)AuthenticationException|Authentication failed",
-        "the broker no longer lets this pipeline in (SAID)",
+        "the broker no longer accepts this pipeline's credentials (SAID)",
         "has the password or the certificate been changed?",
         False,
     ),
@@ -48,8 +48,8 @@ _KNOWN: Final = (
     ),
     (
         r"Topic \S+ not present in metadata",
-        "a topic that rows are sent to is not there (SAID)",
-        "this broker does not make topics by itself: make it first (ixion topic create)",
+        "the topic of a sink does not exist (SAID)",
+        "this broker does not create topics by itself: create it first (ixion topic create)",
         False,
     ),
     (
@@ -79,7 +79,7 @@ _KNOWN: Final = (
     ),
     (
         r"STATE_STORE_(?:KEY|VALUE)_SCHEMA_NOT_COMPATIBLE|STREAMING_STATEFUL_OPERATOR_NOT_MATCH",
-        "the steps were changed in a way that what the checkpoint remembers no longer fits",
+        "the steps no longer fit the state in the checkpoint",
         "a changed window or de-duplication needs a new checkpoint",
         False,
     ),
@@ -97,14 +97,14 @@ _KNOWN: Final = (
     ),
     (
         r"must be executed with writeStream",
-        "a Python step asks for the rows of a stream (count, collect, show, write …), which come only later",
-        "it gets a plan and gives one back: select, where, withColumn, join …",
+        "a Python step asks for the rows of a stream (count, collect, show, write …), which do not exist yet",
+        "it must return a DataFrame: select, where, withColumn, join …",
         False,
     ),
     (
         r"Mkdirs failed to create|Parent path is not a directory|Permission denied|AccessControlException",
         "a folder cannot be written (SAID)",
-        "may you write there, and is no file in the way?",
+        "do you have the right to write there, or is a file in the way?",
         False,
     ),
     (r"No space left on device", "the disk is full", "make room and run again: nothing is lost", True),
@@ -119,17 +119,17 @@ _IN_SQL: Final = (  # conditions that speak of an expression; the user wrote it
 
 
 def is_loss(error: BaseException) -> bool:
-    """Whether Spark complains of records that are not there any more."""
+    """Whether Spark reports records that no longer exist."""
     return any(re.search(_LOSS, report) for report in _reports(error))
 
 
 def has_grown(error: BaseException) -> bool:
-    """Whether a batch ended because its records have fields that are to become columns."""
+    """Whether a batch ended because its records have fields that must become columns."""
     return any(_raised(report, GROWN) is not None for report in _reports(error))
 
 
 def met_id(error: BaseException) -> int | None:
-    """The schema id that ended a batch because its schema is not known yet."""
+    """The unknown schema id that ended a batch."""
     return next((number for report in _reports(error) if (number := unknown_id(report)) is not None), None)
 
 
@@ -140,7 +140,7 @@ def explain(error: BaseException) -> PipelineError:
     reports = list(_reports(error))
     for report in reports:
         if (said := _raised(report, FATAL)) is not None:
-            hint = "nothing of this batch was written; mend the records' producer or the expectation"
+            hint = "nothing of this batch was written; fix the producer of the records, or the expectation"
             return PipelineError(said, hint=hint)
         if (names := _raised(report, GROWN)) is not None:
             message = f"the records have fields that are not in the schema, and these cannot be added: {names}"
@@ -150,7 +150,7 @@ def explain(error: BaseException) -> PipelineError:
         if analysed is not None:
             return analysed
     if isinstance(error, OSError) and error.filename and error.errno != errno.ENOSPC:
-        hint = "is it a folder, and may you write there?"
+        hint = "is it a folder, with the right to write there?"
         return PipelineError(f"{error.filename}: {(error.strerror or str(error)).lower()}", hint=hint)
     for report in reports:
         if failed := _python_failure(report):
@@ -163,14 +163,14 @@ def explain(error: BaseException) -> PipelineError:
             if found := re.search(pattern, report):
                 said = _line_with(report, found.start())
                 return PipelineError(meaning.replace("SAID", said), hint=hint, retry=retry)
-    hint = "--verbose shows all that Spark says"
+    hint = "--verbose shows Spark's whole report"
     if isinstance(error, (AnalysisException, IllegalArgumentException)):
         return PipelineError(f"Spark does not accept this: {plain(first_line(str(error)))}", hint=hint)
     return PipelineError(f"Spark stopped: {innermost(reports)}", hint=hint)
 
 
 def _analysed(error: PySparkException) -> PipelineError | None:
-    """Errors in what the user wrote: Spark names the condition and its parameters."""
+    """Errors in the user's own SQL or steps: Spark names the condition and its parameters."""
     condition = error.getCondition() or ""
     parameters = error.getMessageParameters() or {}
     if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_FIELD")):
@@ -193,8 +193,8 @@ def _analysed(error: PySparkException) -> PipelineError | None:
 
 
 def _raised(report: str, words: str) -> str | None:
-    """What follows WORDS in a message that the plan raised. A report of any error may also show the plan, which holds
-    these words too."""
+    """The text after WORDS in a message that the plan raised. (Any report may show the plan, which contains WORDS
+    too.)"""
     found = re.search(rf"USER_RAISED_EXCEPTION\] {re.escape(words)}([^\n]*)", report)
     return re.sub(r" SQLSTATE: \w+$", "", found[1]) if found else None
 
@@ -234,6 +234,6 @@ def _line_with(report: str, at: int) -> str:
 
 
 def _position(report: str) -> str:
-    """The SQL with the mark that Spark puts under the mistake."""
+    """The SQL with Spark's mark under the mistake."""
     _, found, rest = report.partition("== SQL ==\n")
     return rest.partition("\n\nJVM")[0].rstrip() if found else ""

@@ -1,10 +1,10 @@
-"""A batch beside the stream: records from the quarantine (`replay`), or from a range of the past (`backfill`).
+"""A batch outside the stream: records from the quarantine (`replay`), or older records (`backfill`).
 
-It goes the way of every other batch: judged, through the steps, to all sinks, bad records into quarantine. Its name is
-decided before it is written, and noted in the checkpoint by the caller. So each table knows it when it comes again, as
-it knows the batches of the stream, and no row is written twice.
+It is handled like every other batch: judged, through the steps, to all sinks, bad records into quarantine. Its name is
+decided before it is written, and the caller notes it in the checkpoint. So each table recognises a repeated batch, as
+with batches of the stream, and no row is written twice.
 
-Steps with memory exist only in a stream: what they remember is in Spark's own state, which no other batch may touch.
+Steps with memory work only in a stream: their memory is Spark's own state, which no other batch may touch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ixion.pipelines.stream import Stream
 
 def refuse_memory(stream: Stream, what: str) -> None:
     if stream.stateful:
-        hint = "records can be sent to the topic again, and come through the stream"
+        hint = "send the records to the topic again; the stream then reads them"
         raise PipelineError(f"a pipeline whose steps have memory has no {what}", hint=hint)
 
 
@@ -47,8 +47,8 @@ def write_extra(
     number: int,
     work: str,
 ) -> BatchFigures:
-    """Writes RECORDS, which have the columns of a topic, as batch NUMBER of QUERY; WORK is a folder for rows on the
-    way. BUILD is asked again if the schema has grown, or another schema id was met."""
+    """Write RECORDS, which have the columns of a topic, as batch NUMBER of QUERY; WORK is a folder for temporary rows.
+    BUILD is called again if the schema has grown, or an unknown schema id was met."""
     spec = settle_rules(spec, work, Batch(pipeline=spec.name, query=query, number=number), spark)
     while True:
         writer = _writer(spec, spark, build(spec), query, work)
@@ -69,7 +69,7 @@ def _writer(spec: PipelineSpec, spark: SparkSession, stream: Stream, query: str,
         return apply_steps(frame, spec.steps, spec.tables, spec.folder)
 
     refuse_memory(stream, "batch beside the stream")
-    # Judged here, where the time goes on from one pass to the next: such rows are kept.
+    # The clock differs between two passes, so rows that depend on it are kept.
     changing = stream.records_may_change or stream.judge is None
     return BatchWriter(
         pipeline=spec.name,

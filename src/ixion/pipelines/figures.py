@@ -22,10 +22,10 @@ class BatchFigures:
     dropped: int = 0
     late: int = 0  # behind the watermark
     warned: Mapping[str, int] = field(default_factory=dict)  # expectation -> rows
-    broken: Mapping[str, int] = field(default_factory=dict)  # the same of every expectation, whatever happens otherwise
-    drifted: int = 0  # records with fields that the schema does not know
-    new_fields: Mapping[str, str] = field(default_factory=dict)  # such fields, the first few -> what was done with them
-    lag: int = 0  # offsets between what was read and the end of the topics
+    broken: Mapping[str, int] = field(default_factory=dict)  # the same for every expectation, whatever `otherwise` says
+    drifted: int = 0  # records with fields that are not in the schema
+    new_fields: Mapping[str, str] = field(default_factory=dict)  # the first few such fields -> what was done with them
+    lag: int = 0  # offsets between the last read one and the end of the topics
     duration_ms: int = 0
     rows_per_s: float = 0.0
     offsets: Offsets = field(default_factory=dict)
@@ -50,7 +50,7 @@ class BatchFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFigures:
-    """Of all batches of a run, or of a history."""
+    """The figures of all batches of a run, or of a history."""
 
     batches: int = 0
     rows_in: int = 0
@@ -66,7 +66,7 @@ class RunFigures:
     last_batch_ms: int = 0  # how long it took
     last_batch_at: float = 0.0  # when it began, in seconds since 1970; 0 if that is not known
     broken: Mapping[str, int] = field(default_factory=dict)  # expectation -> rows that do not meet it
-    took: Mapping[str, int] = field(default_factory=dict)  # batches by the bucket of TOOK_S that their time falls into
+    took: Mapping[str, int] = field(default_factory=dict)  # batches by the TOOK_S bucket of their time
 
     def plus(self, batch: BatchFigures) -> RunFigures:
         return replace(
@@ -119,26 +119,26 @@ _HELP: Final = {
     "dropped": ("counter", "Rows left out by an expectation or as tombstones."),
     "late": ("counter", "Rows behind the watermark."),
     "warned": ("counter", "Rows that broke an expectation and passed."),
-    "drifted": ("counter", "Records with fields that the schema does not know."),
-    "new_fields": ("gauge", "Fields that the schema did not know, the first hundred."),
-    "lag": ("gauge", "Offsets between what was read and the end of the topics."),
+    "drifted": ("counter", "Records with fields that are not in the schema."),
+    "new_fields": ("gauge", "Fields that are not in the schema, at most a hundred."),
+    "lag": ("gauge", "Offsets between the last read one and the end of the topics."),
     "busy_ms": ("counter", "Time spent in batches."),
     "last_batch_ms": ("gauge", "Time that the last batch took."),
     "last_batch_at": (
         "gauge",
-        "When the last batch began, in seconds since 1970: now less this is how fresh the tables are.",
+        "When the last batch began, in seconds since 1970; the tables are as fresh as that.",
     ),
-    "rows_per_s": ("gauge", "Records read a second of batch time."),
+    "rows_per_s": ("gauge", "Records read per second of batch time."),
 }
 
 
 def prometheus(pipeline: str, figures: RunFigures) -> str:
-    """In Prometheus' text format."""
+    """The figures in the text format of Prometheus."""
     return prometheus_of({pipeline: figures})
 
 
 def prometheus_of(pipelines: Mapping[str, RunFigures]) -> str:
-    """The same of several: each metric once, with a line for each pipeline."""
+    """The figures of several pipelines: each metric once, with a line for each pipeline."""
     lines = []
     for name, (kind, text) in _HELP.items():
         metric = f"ixion_pipeline_{name}" + ("_total" if kind == "counter" else "")

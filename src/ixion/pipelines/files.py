@@ -1,4 +1,4 @@
-"""Files wherever Hadoop can reach them (this machine, HDFS, an object store), through the file systems Spark brings."""
+"""Files that Hadoop can reach (this machine, HDFS, an object store), through Spark's file systems."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Files:
             stream.close()
 
     def write(self, path: str, text: str) -> None:
-        """In place of what is there. After a crash the old text may be gone already; half a text is never there."""
+        """Replace a file. After a crash the old text may be gone already, but there is never half a text."""
         self.remove(path)
         self.write_new(path, text)
 
     def write_new(self, path: str, text: str) -> None:
-        """PATH, which does not exist yet, then holds all of TEXT or, after a crash, still does not exist."""
+        """Create PATH with all of TEXT; after a crash it may still not exist."""
         unfinished = f"{path}.unfinished"
         stream = self._system(unfinished).create(self._path(unfinished), True)
         stream.write(bytearray(text.encode()))
@@ -50,11 +50,11 @@ class Files:
             raise OSError(f"{old} could not be renamed to {new}")
 
     def remove(self, path: str) -> None:
-        """A file, or a folder with all in it; nothing if it is not there."""
+        """Remove a file, or a folder with its contents, if it exists."""
         self._system(path).delete(self._path(path), True)
 
     def names(self, path: str) -> list[str]:
-        """What is directly in the folder PATH, sorted; nothing if there is no such folder."""
+        """The names in the folder PATH, sorted; empty if there is no such folder."""
         if not self.exists(path):
             return []
         return sorted(status.getPath().getName() for status in self._system(path).listStatus(self._path(path)))
@@ -65,7 +65,7 @@ class Files:
         log = f"{path}/_delta_log"
         if not self.exists(log):
             return False
-        # Each name is a question to the JVM, and a log may have thousands; most begin with a digit.
+        # Each name is a call to the JVM, and a log may have thousands; most begin with a digit.
         entries = self._system(log).listStatus(self._path(log))
         return any(str(entry.getPath().getName())[:1].isdigit() for entry in entries)
 
@@ -77,7 +77,7 @@ class Files:
         folders = [""]
         while folders:
             folder = folders.pop()
-            # Folder by folder: Hadoop's own walk starts a process for every file, which asks for its permissions.
+            # Folder by folder: Hadoop's own walk starts a process for every file, to read its permissions.
             for status in self._system(path).listStatus(self._path(f"{path}/{folder}" if folder else path)):
                 name = f"{folder}/{status.getPath().getName()}" if folder else str(status.getPath().getName())
                 if status.isDirectory():

@@ -1,6 +1,6 @@
-"""A folder of pipelines: every .toml file in it is one, and `shared.toml` has what they have in common.
+"""A folder of pipelines: every .toml file in it is one, and `shared.toml` has their common settings.
 
-What a pipeline says itself goes before what `shared.toml` says, key by key:
+A pipeline's own keys override those of `shared.toml`, key by key:
 
     shared.toml     [source] bootstrap = "kafka:9092"        [spark] conf = { … }
     orders.toml     [source] topics = ["orders"]
@@ -21,7 +21,7 @@ _SHARABLE: Final = ("source", "format", "spark", "every")
 
 
 def load_folder(folder: Path) -> list[PipelineSpec]:
-    """By their file names. No two have the same name or checkpoint: they run at the same time."""
+    """The pipelines, sorted by file name. No two may have the same name or checkpoint: they run at the same time."""
     shared = _shared(folder / SHARED)
     specs = [load_spec(path, shared) for path in sorted(folder.glob("*.toml")) if path.name != SHARED]
     if not specs:

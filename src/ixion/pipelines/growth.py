@@ -1,8 +1,8 @@
 """New fields of JSON records become columns: `drift.new = "add"`.
 
-A batch that meets a field which the schema does not know ends before anything of it is written. The records of the
-batch are looked at for their new fields, these are noted in the checkpoint, and the stream is started again: the same
-batch, with the same offsets, is then read with the columns it needs. So no value is lost, also not of the first record.
+A batch that meets a field which is not in the schema ends before anything of it is written. The records of the batch
+are searched for new fields, these are noted in the checkpoint, and the stream is started again: the same batch, with
+the same offsets, is then read with the columns it needs. So no value is lost, not even of the first record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST: Final = 200  # columns that are added to one pipeline; records whose keys 
 def add_new_fields(
     spark: SparkSession, spec: PipelineSpec, checkpoint: Checkpoint, records: DataFrame | None = None
 ) -> list[str]:
-    """The names of the fields that RECORDS bring, noted with their types. None: the records of the unfinished batch."""
+    """Note the new fields of RECORDS with their types, and return their names. None: those of the unfinished batch."""
     schema = settle_schema(spark, spec, checkpoint, pin=True)
     struct = record_schema(replace(spec.format, schema=schema))
     known = struct.names
@@ -62,7 +62,7 @@ def add_new_fields(
 
 
 def _of_batch(source: SourceSpec, checkpoint: Checkpoint) -> SourceSpec:
-    """SOURCE with just the records of the batch that is not finished."""
+    """SOURCE with only the records of the unfinished batch."""
     end = checkpoint.newest_offsets()
     start = checkpoint.position() or {}
     options = {**source.options, "startingOffsets": _starting(start, end), "endingOffsets": json.dumps(end)}
@@ -71,7 +71,7 @@ def _of_batch(source: SourceSpec, checkpoint: Checkpoint) -> SourceSpec:
 
 
 def _starting(start: Offsets, end: Offsets) -> str:
-    """A partition that is new starts with its first record, -2."""
+    """A new partition starts with its first record, -2."""
     offsets: Mapping[str, Mapping[str, int]] = {
         topic: {partition: start.get(topic, {}).get(partition, -2) for partition in partitions}
         for topic, partitions in end.items()

@@ -1,7 +1,7 @@
-"""Fields inside of objects: which keys a JSON record has there that the schema does not know.
+"""Fields inside of objects: the keys of nested JSON objects that are not in the schema.
 
-Spark reads an object into a struct and forgets the keys that the struct lacks. To see them, the same text is read with
-its objects as text, level by level, and the keys of each are held against the schema. This takes one more look at every
+Spark reads an object into a struct and drops the keys that the struct lacks. To see them, the same text is read with
+its objects as text, level by level, and the keys of each are compared with the schema. This is one more pass over every
 record, so it is done only if the schema has structs.
 
     schema    id INT, address STRUCT<city STRING>, items ARRAY<STRUCT<sku STRING>>
@@ -21,7 +21,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-COLUMN_NAME: Final = "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"  # what every kind of table takes
+COLUMN_NAME: Final = "^[A-Za-z_][A-Za-z0-9_-]{0,127}$"  # accepted by every kind of table
 _ITEMS: Final = "[]"
 _VALUES: Final = "{}"
 
@@ -36,7 +36,7 @@ def has_objects(kind: T.DataType) -> bool:
 
 
 def inner_names(schema: T.StructType, text: Column, under: str = "") -> Column | None:
-    """The keys in objects inside of TEXT that SCHEMA does not know, as an array of names; None if it has no structs.
+    """The keys of objects inside of TEXT that are not in SCHEMA, as an array of names; None if it has no structs.
 
     UNDER is a regular expression: only names that match it count.
     """
@@ -47,7 +47,7 @@ def inner_names(schema: T.StructType, text: Column, under: str = "") -> Column |
 
 
 def unfit_inner(names: Column, schema: T.StructType) -> Column:
-    """Those of NAMES that no field beside those of SCHEMA can have."""
+    """Those of NAMES that cannot be a field beside those of SCHEMA."""
     taken = F.array(*(F.lit(path.lower()) for path in paths(schema)))
     return F.filter(names, lambda name: F.contains(name, F.lit("`")) | F.array_contains(taken, F.lower(name)))
 
@@ -66,7 +66,7 @@ def paths(kind: T.DataType, place: str = "") -> Iterator[str]:
 
 
 def with_field(kind: T.DataType, path: str, added: T.DataType) -> T.DataType:
-    """KIND with one more field at PATH, a name from `inner_names`; KIND itself if the place is not there."""
+    """KIND with one more field at PATH, a name from `inner_names`; KIND itself if there is no such place."""
     if isinstance(kind, T.ArrayType) and path.startswith(_ITEMS):
         return T.ArrayType(with_field(kind.elementType, path.removeprefix(_ITEMS), added), kind.containsNull)
     if isinstance(kind, T.MapType) and path.startswith(_VALUES):

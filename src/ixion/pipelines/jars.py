@@ -3,12 +3,12 @@
 Spark itself comes with pyspark; its Kafka connector and the table formats do not. They are looked for in this order:
 
 1. `--jars` (or `jars` in the pipeline file): used as they are;
-2. the local Maven repository (~/.m2/repository, or what settings.xml names): the jar and, by its POM, what it depends
-   on, as far as Spark does not bring it along. Without the jar of this Spark it takes one of the same line: the
-   connector of 4.0.0 works with 4.0.5;
-3. what Spark has downloaded for an earlier start, if all of it is still there;
-4. Spark's own resolution (`spark.jars.packages`), which downloads from Maven Central. It takes seconds and asks the
-   network also if nothing is missing, so the files that it gave are noted for the next start.
+2. the local Maven repository (~/.m2/repository, or the one of settings.xml): the jar and, by its POM, its dependencies
+   that Spark does not have. If the jar of this Spark is missing, one of the same line is used: the connector of 4.0.0
+   works with 4.0.5;
+3. the files that Spark downloaded for an earlier start, if all of them still exist;
+4. Spark's own resolution (`spark.jars.packages`), which downloads from Maven Central. It takes seconds and uses the
+   network even if nothing is missing, so its files are noted for the next start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from xml.etree import ElementTree as Xml
 from ixion.pipelines.errors import PipelineError
 
 SCALA: Final = "2.13"
-TESTED: Final = "4.0.0"  # its connector is in every mirror of Maven Central that we met
+TESTED: Final = "4.0.0"  # its connector is in every mirror of Maven Central that we have met
 _POM: Final = "{http://maven.apache.org/POM/4.0.0}"
 # By Spark's first two numbers. Table formats are published apart from Spark and follow it with a delay.
 _DELTA: Final = {"4.0": "4.0.0"}
@@ -96,7 +96,7 @@ def find(wanted: Iterable[Coordinate], given: Iterable[str], carried: Path, repo
 
 
 def note_files(packages: Iterable[str], files: Iterable[str]) -> None:
-    """FILES are what Spark downloaded for PACKAGES. A note that cannot be written is not missed."""
+    """Note the FILES that Spark downloaded for PACKAGES. Failing to write the note is harmless."""
     note = _note(packages)
     try:
         note.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def note_files(packages: Iterable[str], files: Iterable[str]) -> None:
 
 
 def noted_files(packages: Iterable[str]) -> tuple[str, ...]:
-    """What was noted for PACKAGES; nothing if a file of it is gone, or if the note cannot be read."""
+    """The files noted for PACKAGES; none if one of them is gone or the note cannot be read."""
     try:
         files = json.loads(_note(packages).read_text())
     except (OSError, ValueError):
@@ -124,7 +124,7 @@ def _note(packages: Iterable[str]) -> Path:
 
 
 def cache_folder() -> Path:
-    """For what can be made again, one for each user."""
+    """The user's folder for data that can be created again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ixion"
 
 
@@ -147,7 +147,7 @@ def how_to_get(coordinates: Iterable[str]) -> str:
 
 
 def _closure(root: Coordinate, repository: Path, with_spark: set[str]) -> dict[str, Path] | None:
-    """Artifact -> jar for ROOT and what it needs at run time; None if any of it is not in REPOSITORY."""
+    """Artifact -> jar for ROOT and its run-time dependencies; None if any of them is not in REPOSITORY."""
     found: dict[str, Path] = {}
     waiting = [root]
     while waiting:
@@ -165,7 +165,7 @@ def _closure(root: Coordinate, repository: Path, with_spark: set[str]) -> dict[s
 
 
 def _neighbour(wanted: Coordinate, repository: Path, with_spark: set[str]) -> dict[str, Path] | None:
-    """The newest jar of Spark's own, of the same line, that is in REPOSITORY with all it needs."""
+    """The newest of Spark's own jars of the same line that is in REPOSITORY with its dependencies."""
     if wanted.group != "org.apache.spark":
         return None
     line = ".".join(wanted.version.split(".")[:2])
@@ -185,7 +185,7 @@ def _is_release(version: str) -> bool:
 
 
 def _dependencies(pom: Path) -> list[Coordinate]:
-    """Those needed at run time. The projects read here publish plain versions; a property would name no file below."""
+    """The run-time dependencies. These projects publish plain versions; a version by property would match no file."""
     coordinates = []
     for dependency in Xml.parse(pom).getroot().iterfind(f"{_POM}dependencies/{_POM}dependency"):  # noqa: S314 - local
         text = {child.tag.removeprefix(_POM): (child.text or "").strip() for child in dependency}

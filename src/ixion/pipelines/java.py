@@ -1,4 +1,4 @@
-"""Spark runs on Java. Whether there is one, and a new enough one, is asked before Spark is started."""
+"""Checks for a new enough Java before Spark is started."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def need_java() -> str:
 
 
 def _version(java: str) -> int | None:
-    """The major version; None if it does not say, which Spark may find out for itself."""
+    """The major version; None if it is unknown: then Spark will find out."""
     done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - the user's own
     found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
     return int(found[1]) if found else None

@@ -1,9 +1,9 @@
-"""Classes of the JVM, asked for once.
+"""Classes of the JVM, looked up once.
 
-Python's side of Spark asks the JVM anew what a name is, each time that it is used. `jvm.org.apache.hadoop.fs.Path` is
-five questions, and for four of them the JVM looks into every jar for a class of that name, in vain. Making the plan of
-a small pipeline took ten thousand such questions, about a tenth of its time. A name in full is one question, and the
-view of the JVM keeps an answer that is set on it.
+Python's side of Spark looks a name up in the JVM each time that it is used. `jvm.org.apache.hadoop.fs.Path` takes five
+lookups, and for four of them the JVM searches every jar for a class of that name, in vain. Making the plan of a small
+pipeline took ten thousand such lookups, about a tenth of its time. A full name is one lookup, and the view of the JVM
+keeps a result that is set on it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Those that Spark's own functions ask for, one time and again for every column.
+# The classes that Spark's own functions look up again for every column.
 _SPARKS: Final = (
     "org.apache.spark.sql.functions",
     "org.apache.spark.sql.classic.SparkSession",
@@ -31,11 +31,11 @@ def java_class(spark: SparkSession, name: str) -> Any:
 
 
 def keep_classes(spark: SparkSession) -> None:
-    """From now on Spark's own functions ask less."""
+    """Cache classes, so that Spark's own functions look up fewer names."""
     jvm: Any = spark.sparkContext._jvm
     for name in _SPARKS:
         _kept(jvm, name)
-    for package, name in (("py4j", "reflection"), ("py4j.reflection", "TypeUtil")):  # asked for with every error
+    for package, name in (("py4j", "reflection"), ("py4j.reflection", "TypeUtil")):  # looked up with every error
         view = jvm
         for part in package.split("."):
             view = _kept(view, part)
