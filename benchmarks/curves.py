@@ -13,6 +13,7 @@ the requests at each point (1 without).
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -109,22 +110,24 @@ def measure(
         return life(folder, KEEP)
 
     found: dict[str, float] = {}
+
+    def put(family: str, size: int, point: Callable[[str, int], points.Point]) -> None:
+        """A point that fails is left out: a broker that does not bear a size must not cost the others their figures."""
+        try:
+            with tempfile.TemporaryDirectory() as data:
+                found.update({f"{family}-{name}": value for name, value in point(data, size).items()})
+        except (RuntimeError, OSError) as error:
+            print(f"{family}, {size:,}: not measured: {error}", file=sys.stderr)
+
     with tempfile.TemporaryDirectory() as tools:
         program = compile_repeat(Path(tools))
-        reached = tuple(count for count in counts if count <= most_connections())
-        with tempfile.TemporaryDirectory() as data:
-            _put(found, "clients", points.clients(program, on(data), reached, scale))
         for count in counts:
-            with tempfile.TemporaryDirectory() as data:
-                _put(found, "partitions", points.partitions(program, data, on, count, scale))
-        with tempfile.TemporaryDirectory() as data:
-            _put(found, "records", points.sizes(program, on(data), sizes, scale))
+            if count <= most_connections():
+                put("clients", count, lambda data, size: points.clients(program, on(data), (size,), scale))
+            put("partitions", count, lambda data, size: points.partitions(program, data, on, size, scale))
+        for size in sizes:
+            put("records", size, lambda data, size: points.sizes(program, on(data), (size,), scale))
     return found
-
-
-def _put(found: dict[str, float], family: str, measured: Mapping[str, float]) -> None:
-    for name, value in measured.items():
-        found[f"{family}-{name}"] = value
 
 
 def ends_of(all_of_them: tuple[int, ...]) -> tuple[int, ...]:
