@@ -31,8 +31,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
+from weakref import WeakSet
 
 LARGEST: Final = 100 << 20  # of a frame; more is no frame of Kafka's
+TURNS_S: Final = 0.05  # some turns of the loop
 LATE_S: Final = (0.1, 2.5)  # the clients' socket.timeout.ms is 1000
 
 
@@ -54,8 +56,9 @@ class Proxies:
         self._random = random.Random(0)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxies")
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._listeners: list[asyncio.Server] = []
+        self._tasks: dict[asyncio.Task[None], socket.socket] = {}
+        self._transports: WeakSet[asyncio.WriteTransport] = WeakSet()
+        self._listeners: list[socket.socket] = []
         self._open: dict[int, asyncio.Event] = {}  # by port
 
     def __enter__(self) -> Self:
@@ -95,31 +98,45 @@ class Proxies:
     # On the loop.
 
     async def _listen(self, host: str, port: int, listen_on: str) -> int:
-        is_open = asyncio.Event()
+        listener = socket.create_server((listen_on, 0))
+        listener.setblocking(False)
+        found: int = listener.getsockname()[1]
+        is_open = self._open[found] = asyncio.Event()
         is_open.set()
-
-        async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            self._tasks.add(task)
-            try:
-                with suppress(asyncio.CancelledError):  # at the end: asyncio would log it
-                    await self._carry(reader, writer, host, port, is_open)
-            finally:
-                self._tasks.discard(task)
-
-        server = await asyncio.start_server(met, listen_on, 0, family=socket.AF_INET)
-        self._listeners.append(server)
-        found: int = server.sockets[0].getsockname()[1]
-        self._open[found] = is_open
+        self._listeners.append(listener)
+        self._loop.add_reader(listener, self._take, listener, host, port, is_open)
         return found
 
+    def _take(self, listener: socket.socket, host: str, port: int, is_open: asyncio.Event) -> None:
+        """Connections are taken by hand: asyncio's server loses track of those that it takes while it is closed."""
+        try:
+            taken, _ = listener.accept()
+        except OSError:
+            return  # the peer is gone already
+        taken.setblocking(False)
+        task = self._loop.create_task(self._met(taken, host, port, is_open))
+        self._tasks[task] = taken
+        task.add_done_callback(self._tasks.pop)
+
+    async def _met(self, taken: socket.socket, host: str, port: int, is_open: asyncio.Event) -> None:
+        with suppress(OSError):
+            reader, writer = await asyncio.open_connection(sock=taken)
+            self._transports.add(writer.transport)
+            await self._carry(reader, writer, host, port, is_open)
+
     async def _end(self) -> None:
-        for server in self._listeners:
-            server.close()
+        for listener in self._listeners:
+            self._loop.remove_reader(listener)
+            listener.close()
+        sockets = list(self._tasks.values())
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for transport in list(self._transports):
+            transport.abort()  # one that is closed still waits for a peer that reads no more, such as a paused broker
+        await asyncio.sleep(TURNS_S)  # they end in a later turn
+        for taken in sockets:
+            taken.close()  # of a task that was cancelled before it began
 
     async def _carry(
         self,
@@ -134,6 +151,7 @@ class Proxies:
         try:
             await is_open.wait()
             answers, beyond = await asyncio.open_connection(host, port)
+            self._transports.add(beyond.transport)
             ways = [
                 asyncio.ensure_future(self._requests(reader, beyond, is_open)),
                 asyncio.ensure_future(self._answers(answers, writer, is_open)),

@@ -50,7 +50,7 @@ TOGETHER: Final = 5  # records in flight
 RECORDS: Final = 50  # acknowledged before a fault, and after it
 SPOILED: Final = Faults(cut=0.02, drop=0.03, delay=0.01)
 BEHIND_S: Final = 1.5  # followers sleep, less than their session
-PATIENCE_S: Final = 30.0  # for another leader; an expired session and an election take 4
+PATIENCE_S: Final = 30.0  # for another leader; an expired session and an election take 5
 
 
 @dataclass

@@ -295,6 +295,28 @@ def test_a_multi_names_the_operation_that_was_refused(tree: Tree) -> None:
     assert code == packets.NO_NODE
 
 
+def test_every_stat_has_the_size_of_the_data(tree: Tree) -> None:
+    client = tree.client()
+
+    def size(reader: JuteReader) -> int:
+        for _ in range(4):
+            reader.read_long()
+        for _ in range(3):
+            reader.read_int()
+        reader.read_long()
+        return reader.read_int()
+
+    _, made, _ = client.ask(Op.CREATE, packets.create_body(Create("/a", b"12345"), ""))
+    assert (made.string(), size(made)) == ("/a", 5)
+    _, access, _ = client.ask(Op.GET_ACL, put_string("/a"))
+    assert access.read_int() == 1
+    access.read_int(), access.string(), access.string()
+    assert size(access) == 5
+    _, several, _ = client.ask(Op.MULTI, packets.multi_body([Create("/b", b"123"), Set("/a", b"1")], ""))
+    several.read_int(), several.read_bool(), several.read_int()
+    assert (several.string(), size(several)) == ("/b", 3)
+
+
 def test_what_the_tree_does_not_have_is_refused(tree: Tree) -> None:
     client = tree.client()
     digest = put_string("/a") + put_int(-1) + put_int(1) + put_int(31) + put_string("digest") + put_string("u:p")

@@ -252,10 +252,11 @@ class Connection:
         session = self._held.inner
         match op:
             case Op.CREATE | Op.CREATE_1:
-                (made,) = session.multi([packets.read_create(reader)])
+                wish = packets.read_create(reader)
+                (made,) = session.multi([wish])
                 assert isinstance(made, str)
                 stat = session.exists(made) if op == Op.CREATE else None
-                return put_string(made) + (packets.put_stat(stat) if stat is not None else b"")
+                return put_string(made) + (packets.put_stat(stat, len(wish.data)) if stat is not None else b"")
             case Op.SET:
                 wanted = packets.read_set(reader)
                 return packets.put_stat(session.set(wanted.path, wanted.data, wanted.version), len(wanted.data))
@@ -266,7 +267,8 @@ class Connection:
             case Op.EXISTS | Op.GET | Op.CHILDREN | Op.CHILDREN_2:
                 return self._read(op, reader.string(), reader.read_bool())
             case Op.GET_ACL:
-                return packets.ACCESS_LIST + packets.put_stat(session.get(reader.string()).stat)
+                node = session.get(reader.string())
+                return packets.ACCESS_LIST + packets.put_stat(node.stat, len(node.data))
             case Op.SYNC:
                 return put_string(reader.string())
             case Op.ADD_WATCH:

@@ -168,8 +168,9 @@ def event(kind: EventKind, path: str) -> bytes:
     return answer(-1, -1, OK, put_int(_EVENT_TYPES[kind]) + put_int(_CONNECTED) + put_string(path))
 
 
-def put_stat(stat: Stat, size: int = 0) -> bytes:
-    """The tree does not keep how often children changed, nor when: clients get 0 and the zxid of the creation."""
+def put_stat(stat: Stat, size: int) -> bytes:
+    """`size` is that of the data. The tree does not keep how often children changed, nor when: clients get 0 and the
+    zxid of the creation."""
     return b"".join(
         (
             put_long(stat.created_zxid),
@@ -197,12 +198,13 @@ def put_results(multi: Multi, results: Sequence[Result], stats: Mapping[str, Sta
     packed = bytearray()
     for kind, operation, result in zip(multi.kinds, multi.operations, results, strict=True):
         packed += put_int(kind) + put_bool(False) + put_int(OK)
+        size = len(operation.data) if isinstance(operation, Create | Set) else 0
         if isinstance(result, str):
             packed += put_string(result)
             if kind == Op.CREATE:
-                packed += put_stat(stats.get(result, _NO_STAT))
+                packed += put_stat(stats.get(result, _NO_STAT), size)
         elif result is not None:
-            packed += put_stat(result, len(operation.data) if isinstance(operation, Set) else 0)
+            packed += put_stat(result, size)
     return bytes(packed) + _END
 
 
