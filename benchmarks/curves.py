@@ -2,7 +2,8 @@
 
 Apache Kafka 3.9.1 is measured at the ends and in the middle only: it takes long with ten thousand partitions.
 `IXION_BENCH_MOST` is the largest number of clients and partitions (10,000 without), `IXION_BENCH_SCALE` the share of
-the requests at each point (1 without).
+the requests at each point (1 without), `IXION_BENCH_MINUTES` how long all of it may take (15 without): each contender
+has half of it, and a point that would begin later is left out.
 
 - Clients: so many connections are open. Either a few of them are busy (50, or all if there are fewer) while the others
   have had one exchange and are idle, or all are busy. A busy one sends its next request when it has the answer.
@@ -13,8 +14,10 @@ the requests at each point (1 without).
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
@@ -30,6 +33,7 @@ from benchmarks.loads.prepared import compile_repeat
 OURS, KAFKA = "ixion", "Apache Kafka 3.9.1"
 MOST = int(os.environ.get("IXION_BENCH_MOST", "10000"))
 SCALE = float(os.environ.get("IXION_BENCH_SCALE", "1"))
+MINUTES = float(os.environ.get("IXION_BENCH_MINUTES", "15"))
 QUICK_MOST, QUICK_SCALE = 100, 0.1
 COUNTS = tuple(count for count in (1, 10, 100, 1_000, 10_000) if count <= MOST)
 SIZES = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
@@ -110,23 +114,27 @@ def measure(
         return life(folder, KEEP)
 
     found: dict[str, float] = {}
+    end = time.monotonic() + MINUTES / 2 * 60
 
     def put(family: str, size: int, point: Callable[[str, int], points.Point]) -> None:
         """A point that fails is left out: a broker that does not bear a size must not cost the others their figures."""
+        if time.monotonic() > end:
+            print(f"{family}, {size:,}: not measured: there is no time left", file=sys.stderr)
+            return
         try:
             with tempfile.TemporaryDirectory() as data:
                 found.update({f"{family}-{name}": value for name, value in point(data, size).items()})
-        except (RuntimeError, OSError) as error:
+        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
             print(f"{family}, {size:,}: not measured: {error}", file=sys.stderr)
 
     with tempfile.TemporaryDirectory() as tools:
         program = compile_repeat(Path(tools))
-        for count in counts:
+        for size in sizes:
+            put("records", size, lambda data, size: points.sizes(program, on(data), (size,), scale))
+        for count in counts:  # the largest numbers, which take longest, come last
             if count <= most_connections():
                 put("clients", count, lambda data, size: points.clients(program, on(data), (size,), scale))
             put("partitions", count, lambda data, size: points.partitions(program, data, on, size, scale))
-        for size in sizes:
-            put("records", size, lambda data, size: points.sizes(program, on(data), (size,), scale))
     return found
 
 

@@ -46,7 +46,7 @@ FETCHED = 1_000_000  # bytes of a large fetch
 WRITTEN = 192 << 20  # bytes of records of one size
 IN_REQUEST = 5_000  # partitions
 NOT_YET = {7, 8, 14, 15, 41}  # a broker that has just started has no controller, or is none yet
-READY_S = 300.0
+READY_S = 120.0
 TRY_S = 0.005
 
 Point = Mapping[str, float]

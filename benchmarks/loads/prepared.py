@@ -21,6 +21,7 @@ from ixion.records.builder import BatchBuilder
 from ixion.wire.client import ClientConnection
 
 SOURCE = Path(__file__).with_name("repeat.c")
+LONGEST_S = 300.0  # of one measurement: a broker that stopped answering ends it
 
 
 class Answered(NamedTuple):
@@ -39,7 +40,7 @@ def compile_repeat(folder: Path) -> Path:
 def repeat(program: Path, port: int, frames: bytes, *, connections: int, window: int, requests: int) -> Answered:
     """FRAMES: one, or several that are sent in turn."""
     words = [str(program), str(port), str(connections), str(window), str(requests)]
-    done = subprocess.run(words, input=frames, capture_output=True, check=False)
+    done = subprocess.run(words, input=frames, capture_output=True, check=False, timeout=LONGEST_S)
     if done.returncode:
         raise RuntimeError(done.stderr.decode().strip())
     seconds, count, p50_us, p99_us = done.stdout.split()
