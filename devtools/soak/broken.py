@@ -193,7 +193,7 @@ FAULTS = {
 CLUSTER_FAULTS = {
     "leader-alone": Fault(
         what="answers acks=all as soon as the leader has the record",
-        shows_as=LOSS | {"inconsistent-offsets", "unequal replicas"},
+        shows_as=LOSS | {"inconsistent-offsets", "sequence", "unequal replicas"},
         breaks=_leader_alone,
     ),
     "repetitions": FAULTS["repetitions"],
