@@ -119,7 +119,7 @@ def test_checking_changes_nothing(asking: Asking) -> None:
         ([("remote.storage.enable", SET, "true")], ErrorCode.INVALID_CONFIG, "no remote storage"),
         ([("no.such", APPEND, "1")], ErrorCode.INVALID_CONFIG, "no.such"),
         ([("retention.ms", 9, "1")], ErrorCode.INVALID_REQUEST, "9"),
-        ([("retention.ms", SET, "1"), ("retention.ms", DELETE, None)], ErrorCode.INVALID_REQUEST, "twice"),
+        ([("retention.ms", SET, "1"), ("retention.ms", DELETE, None)], ErrorCode.INVALID_REQUEST, "more than once"),
         (
             [("min.compaction.lag.ms", SET, "9"), ("max.compaction.lag.ms", SET, "8")],
             ErrorCode.INVALID_CONFIG,

@@ -60,11 +60,11 @@ def test_levels_go_down_and_up_in_every_version(asking: Asking) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ([("no.such", 1, UPGRADE)], "no such feature"),
+        ([("no.such", 1, UPGRADE)], "unknown feature"),
         ([(FEATURE, 9, UPGRADE)], "0 to 2"),
         ([(FEATURE, -1, SAFE)], "0 to 2"),
         ([(FEATURE, 1, UPGRADE)], "downgrade"),
-        ([(FEATURE, 1, 7)], "kind"),
+        ([(FEATURE, 1, 7)], "upgrade type"),
         ([("metadata.version", 0, UNSAFE)], "metadata.version"),
         ([(FEATURE, 1, SAFE), ("no.such", 1, UPGRADE)], "no.such"),
     ],

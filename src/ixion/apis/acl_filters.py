@@ -1,4 +1,4 @@
-"""Access rules and filters of them, as requests carry them: numbers and texts that are checked here."""
+"""Parses and checks the ACL rules and filters of requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ixion.protocol.messages.k30_create_acls import AclCreation
 
 
 class AskedFilter(Protocol):
-    """What DescribeAcls and DeleteAcls have in common."""
+    """The fields that the filters of DescribeAcls and DeleteAcls share."""
 
     @property
     def resource_type_filter(self) -> int: ...
@@ -43,14 +43,14 @@ def filter_of(asked: AskedFilter) -> Filter:
             permission=Permission(asked.permission_type),
         )
     except ValueError as error:
-        raise invalid(f"the filter has a number that is unknown: {error}") from error
+        raise invalid(f"the filter has an unknown number: {error}") from error
     if found.is_unknown:
-        raise invalid("a filter cannot ask for what is UNKNOWN")
+        raise invalid("a filter cannot contain UNKNOWN")
     return found
 
 
 def binding_of(asked: AclCreation) -> Binding:
-    """KafkaError INVALID_REQUEST if no rule can be made of it."""
+    """KafkaError INVALID_REQUEST if it is not a valid rule."""
     try:
         kind = ResourceKind(asked.resource_type)
         pattern = PatternKind(asked.resource_pattern_type)
@@ -60,15 +60,15 @@ def binding_of(asked: AclCreation) -> Binding:
     except ValueError as error:
         raise invalid(str(error)) from error
     if kind <= ResourceKind.ANY or operation <= Operation.ANY or permission <= Permission.ANY:
-        raise invalid("a rule is about one kind of resource, one operation, and allows or denies")
+        raise invalid("a rule must have one resource type, one operation, and ALLOW or DENY")
     if pattern <= PatternKind.MATCH:
-        raise invalid("the pattern of a rule is LITERAL or PREFIXED")
+        raise invalid("the pattern of a rule must be LITERAL or PREFIXED")
     if not asked.resource_name:
-        raise invalid("a rule needs the name of a resource")
+        raise invalid("a rule must have a resource name")
     if kind == ResourceKind.CLUSTER and asked.resource_name != CLUSTER_NAME:
         raise invalid(f"the only resource of type CLUSTER is {CLUSTER_NAME}")
     if "/" in asked.resource_name:
-        raise invalid("the name of a resource in a rule cannot have a slash")
+        raise invalid("the resource name of a rule cannot contain a slash")
     resource = ResourcePattern(kind, asked.resource_name, pattern)
     return Binding(resource, Entry(asked.principal, asked.host, operation, permission))
 

@@ -1,8 +1,8 @@
 """Requests that only brokers may send: LeaderAndIsr, StopReplica and UpdateMetadata.
 
-They are served on the listener between brokers and on that of the control plane, and only where the metadata is on
-ZooKeeper: a broker with an embedded tree is alone, and its controller needs no socket. Any other such request is
-refused with CLUSTER_AUTHORIZATION_FAILED and changes nothing; the log says from where it came, once per address.
+They are served only on the inter-broker listener and the control plane listener, and only if the metadata is in
+ZooKeeper: a broker with an embedded tree is alone, and its controller needs no socket. Any other such request gets
+CLUSTER_AUTHORIZATION_FAILED and changes nothing; it is logged once per address.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ixion.config.listeners import listeners
 
 logger = logging.getLogger(__name__)
 
-MOST_ADDRESSES: Final = 1_000  # that are named in the log
+MOST_ADDRESSES: Final = 1_000  # that are logged
 
 
 class BetweenBrokers:
     def __init__(self, services: Services) -> None:
         config = services.config.current
         known = listeners(config)
-        self._named: set[str] = set()  # addresses in the log
+        self._named: set[str] = set()  # addresses that were logged
         self._allowed = {known.inter_broker, known.control_plane} if config[ZOOKEEPER_CONNECT] else set()
 
     def admits(self, call: Call, name: str) -> bool:
-        """Whether the request came by a listener of brokers."""
+        """Whether the request came through a listener for brokers."""
         if call.listener in self._allowed:
             return True
         address = call.address

@@ -1,14 +1,14 @@
-"""One request, decoded, on its way through a handler.
+"""A decoded request, the argument of a handler.
 
 A handler returns
 
-- the body of the answer,
-- `LATER`, and then calls `respond` itself, once: whatever waits in a purgatory,
-- `None` if the client expects no answer (Produce with acks=0),
-- an awaitable of one of these, for work on another thread. It keeps one of num.io.threads places until it is done,
-  so it is for short work.
+- the body of the response,
+- `LATER`, if an operation in a purgatory will call `respond` itself, once,
+- `None` if the client expects no response (Produce with acks=0),
+- an awaitable of one of these, for work on another thread. It occupies one of num.io.threads until it is done, so it is
+  for short work.
 
-What is wrong with a part of a request is a code in its answer. An exception closes the connection.
+An error in a part of a request becomes a code in the response. An exception closes the connection.
 """
 
 from __future__ import annotations
@@ -34,22 +34,20 @@ class Call:
         self.header = header
         self.version: int = header.api_version
         self._body: Struct | None = body
-        self.rights: Rights | None = None  # of the client; None (no authorizer): it may do everything
-        self.meter: Callable[[Struct], int] | None = (
-            None  # with quotas: how long the client must wait behind the answer
-        )
-        self.charge: Callable[[int], None] = free  # with quotas: note so many changes of partitions, or refuse them
-        self.amend: Callable[[Struct], Steps[Struct]] | None = None  # what the check of rights adds to or takes away
+        self.rights: Rights | None = None  # of the client; None without an authorizer: everything is allowed
+        self.meter: Callable[[Struct], int] | None = None  # with quotas: the throttle time of a response
+        self.charge: Callable[[int], None] = free  # with quotas: record this many partition changes, or refuse them
+        self.amend: Callable[[Struct], Steps[Struct]] | None = None  # the guard's changes to the response
 
     @property
     def body(self) -> Struct:
-        """The request, decoded; gone once it is released."""
+        """The decoded request; not available after `release`."""
         body = self._body
         assert body is not None, "the request was released"
         return body
 
     def narrow(self, body: Struct) -> None:
-        """Go on with a part of the request: the client has no right to the rest."""
+        """Replace the request by the part that the client has the right to."""
         self._body = body
 
     @property
@@ -58,22 +56,22 @@ class Call:
 
     @property
     def listener(self) -> str:
-        """The name of the listener that the client connected to; answers have the addresses of that one."""
+        """The name of the client's listener; responses contain the addresses of this listener."""
         return self.request.listener
 
     @property
     def principal(self) -> str:
-        """The client's, such as User:alice; empty without an authorizer, where nothing depends on it."""
+        """The client's principal, such as User:alice; empty without an authorizer, where nothing depends on it."""
         rights = self.rights
         return "" if rights is None else rights.principal
 
     @property
     def address(self) -> str:
-        """The client's, without the port."""
+        """The client's address, without the port."""
         return self.request.address
 
     def respond(self, body: Struct) -> None:
-        """Send the answer. If it cannot be written, the connection is closed; the caller is not at fault."""
+        """Send the response. If it cannot be encoded, the connection is closed; the caller gets no error."""
         try:
             parts = self.encode(body)
         except Exception as error:
@@ -83,7 +81,7 @@ class Call:
             self.request.respond(parts)
 
     def encode(self, body: Struct) -> list[Part] | Later:
-        """The answer; LATER if it has very many elements: then it is written in turns and sent."""
+        """The encoded response; LATER if it has very many elements: then it is encoded in turns and sent."""
         if self.meter is not None:
             body = self._throttled(body, self.meter(body))
         if self.amend is not None:
@@ -95,7 +93,7 @@ class Call:
         return parts
 
     def _throttled(self, body: Struct, wait_ms: int) -> Struct:
-        """The only place that tells a client how long to wait. Its connection is not read until then (KIP-219)."""
+        """Set the throttle time in the response, and stop reading the connection for that time (KIP-219)."""
         if wait_ms <= 0:
             return body
         self.request.connection.throttle(wait_ms)
@@ -128,38 +126,38 @@ class Call:
         self.request.no_response()
 
     def fail(self) -> None:
-        """Close the connection: the answer that the client waits for will not come."""
+        """Close the connection: there will be no response."""
         request = self.request
         request.release()
         request.connection.processor.plane.shared.times.note_failed(request.frame.api_key)
         request.connection.close("handler_failed")
 
     def release(self) -> None:
-        """Return the memory of the request and drop `body`. A handler that waits for other clients does it first.
+        """Return the memory of the request and drop `body`. A handler that waits for other clients calls this first.
 
-        The pool counts these bytes as free from now on, so nothing that waits may keep a part of `body` that points
-        into them: record data.
+        The pool counts these bytes as free from now on, so a waiting operation must not keep record data of `body`,
+        which points into them.
         """
         self._body = None
         self.request.release()
 
     def wait_for_others(self) -> None:
-        """The answer depends on other clients. If this one disconnects first, only the answer is dropped."""
+        """The response depends on other clients. If this one disconnects first, only the response is dropped."""
         if not self.request.answered:
             self.release()
             self.on_gone(nothing)
 
     def on_gone(self, cancel: Callable[[], None]) -> None:
-        """Call `cancel` if the client disconnects while its answer waits for others; no response is needed then."""
+        """Call `cancel` if the client disconnects while its response waits for other clients."""
         self.request.on_gone(cancel)
 
 
 def free(_count: int) -> None:
-    """There is no quota on changes."""
+    """For a client without a quota on changes."""
 
 
 def nothing() -> None:
-    """There is nothing to cancel."""
+    """For an operation that needs no cancelling."""
 
 
 Outcome = Struct | Later | None

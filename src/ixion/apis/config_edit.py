@@ -1,8 +1,8 @@
-"""Changing settings: what AlterConfigs and IncrementalAlterConfigs have in common.
+"""Changes settings, for AlterConfigs and IncrementalAlterConfigs.
 
-A resource is changed as a whole or not at all, and each for itself: its names and values are checked first, alone and
-against each other, with what is set already. A change is in force when it is answered. Changes of one resource that
-come at the same time are made one after the other, so none undoes another.
+Each resource is changed as a whole or not at all, independently of the others. First its names and values are checked,
+alone and together with the settings that are already there. A change is in force when its response is sent. Concurrent
+changes of one resource are made one after the other, so none is lost.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-MOST_EDITS: Final = 1_000  # settings of one resource; they are checked in one turn of the loop
+MOST_EDITS: Final = 1_000  # settings per resource; they are checked in one turn of the loop
 OPERATIONS: Final = frozenset(int(each) for each in Operation)
 
 
@@ -49,7 +49,7 @@ class Edit:
 
 
 class Asked(Protocol):
-    """A resource as either request has it."""
+    """A resource, as in both requests."""
 
     @property
     def resource_type(self) -> int: ...
@@ -79,7 +79,7 @@ class ConfigEditor:
     async def edit(
         self, asked: Sequence[Asked], edit_of: Callable[[Any], Edit], *, replace: bool, validate_only: bool
     ) -> list[Outcome]:
-        """An outcome for each resource. `replace`: what is set is all that stays set."""
+        """An outcome for each resource. `replace`: unset all settings that are not in the request."""
         times: Counter[tuple[int, str]] = Counter()
         outcomes: list[Outcome] = []
         pauses = Pauses()
@@ -91,9 +91,9 @@ class ConfigEditor:
             await pauses.pause()
             try:
                 if times[kind, name] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "a resource can be in a request only once")
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "the resource is in the request more than once")
                 if len(each.configs) > MOST_EDITS:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"no resource has {len(each.configs)} settings")
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"{len(each.configs)} settings are too many")
                 edits = [edit_of(config) for config in each.configs]
                 check_edits(edits)
                 await translated(self._edit(kind, name, edits, replace, validate_only))
@@ -110,7 +110,7 @@ class ConfigEditor:
                 def change_topic(current: dict[str, str]) -> Mapping[str, str]:
                     check_topic(self._image, name)
                     named = {each.name for each in edits}
-                    # An Apache Kafka of the cluster may have stored settings that we do not know. They stay.
+                    # Keep settings that we do not know: an Apache Kafka broker of the cluster may have stored them.
                     unknown = set() if replace else current.keys() - TOPIC_SETTINGS.keys() - named
                     known = {key: value for key, value in current.items() if key not in unknown}
                     wanted = edited(known if start is None else start, edits, TOPIC_SETTINGS)
@@ -152,14 +152,14 @@ class ConfigEditor:
 
 
 def check_edits(edits: Sequence[Edit]) -> None:
-    """What can be said without knowing what is edited."""
+    """The checks that do not depend on the resource."""
     times = Counter(edit.name for edit in edits)
     twice = [name for name, count in times.items() if count > 1]
     if twice:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"settings that are in the request twice: {', '.join(twice)}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"settings in the request more than once: {', '.join(twice)}")
     for edit in edits:
         if edit.operation not in OPERATIONS:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"operation {edit.operation} on {edit.name} is not known")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown operation {edit.operation} on {edit.name}")
     nulls = [edit.name for edit in edits if edit.value is None and edit.operation != Operation.DELETE]
     if nulls:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"a setting needs a value: {', '.join(nulls)}")
@@ -177,7 +177,7 @@ def edited(current: Mapping[str, str], edits: Iterable[Edit], known: Mapping[str
             case _:
                 setting = known.get(edit.name)
                 if setting is None or setting.kind is not Kind.LIST:
-                    raise KafkaError(ErrorCode.INVALID_CONFIG, f"{edit.name} is not a list that could be added to")
+                    raise KafkaError(ErrorCode.INVALID_CONFIG, f"{edit.name} is not a list: only SET and DELETE apply")
                 items = split(wanted[edit.name]) if edit.name in wanted else list(setting.default or ())
                 for item in split(value):
                     if edit.operation == Operation.SUBTRACT:
@@ -196,7 +196,7 @@ def change_levels(edits: Sequence[Edit], validate_only: bool) -> None:
     levels: dict[str, str | None] = {}
     for edit in edits:
         if edit.operation not in (Operation.SET, Operation.DELETE):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of {edit.name} is no list")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of {edit.name} is not a list")
         level = edit.value if edit.operation == Operation.SET else None
         check_level(edit.name, level)
         levels[edit.name] = level

@@ -1,12 +1,11 @@
-"""Requests that wait for the controller: how long, and what its failures become.
+"""Timeouts and errors of requests that wait for the controller.
 
-The controller's work goes on after the request's timeout; the client gets REQUEST_TIMED_OUT and can look for the
-result later. With a timeout of 0 or less the answer waits until the work is done. (Kafka answers REQUEST_TIMED_OUT at
-once, which librdkafka takes for success.)
+After the request's timeout the client gets REQUEST_TIMED_OUT; the controller's work continues, and the client can look
+for the result later. With a timeout of 0 or less the response waits until the work is done. (Kafka responds
+REQUEST_TIMED_OUT at once, which librdkafka takes for success.)
 
-A metadata store that fails or refuses a change is not the client's fault, and must not cost it the connection: the
-answer has an error code. A broker that loses ZooKeeper in the middle answers with codes that clients try again: a lost
-session and a lost connection are faults of the network, logged in one line.
+If the metadata store fails or refuses a change, the response has an error code; the connection stays open. If this
+broker loses its ZooKeeper connection or session, clients get a code that they retry, and the log gets one line.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_left_behind: set[asyncio.Future[Any]] = set()  # the loop itself holds them weakly only
+_left_behind: set[asyncio.Future[Any]] = set()  # strong references: the loop keeps only weak ones
 
 
 async def in_time(timer: Timer, timeout_ms: int, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns; KafkaError REQUEST_TIMED_OUT if that takes too long."""
+    """The result of `work`; KafkaError REQUEST_TIMED_OUT if that takes too long."""
     if timeout_ms <= 0:
         return await translated(work)
     loop = asyncio.get_running_loop()
@@ -54,11 +53,11 @@ async def in_time(timer: Timer, timeout_ms: int, work: Coroutine[Any, Any, T]) -
         return task.result()
     _left_behind.add(task)
     task.add_done_callback(_forget)
-    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"not done within {timeout_ms} ms; it goes on")
+    raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"not done within {timeout_ms} ms; the work continues")
 
 
 async def translated(work: Awaitable[T]) -> T:
-    """What `work` returns; a failure of the metadata is a KafkaError."""
+    """The result of `work`; an error of the metadata becomes a KafkaError."""
     try:
         return await work
     except StoreFullError as error:
@@ -78,4 +77,4 @@ async def translated(work: Awaitable[T]) -> T:
 def _forget(task: asyncio.Future[Any]) -> None:
     _left_behind.discard(task)
     if not task.cancelled() and task.exception() is not None:
-        logger.error("what a client did not wait for has failed: %s", task.exception())
+        logger.error("work that went on after its request timed out has failed: %s", task.exception())

@@ -1,9 +1,9 @@
-"""Brings a request to the handler of its key, with every place in its lists named once (`ixion.apis.distinct`).
+"""Passes a request to the handler of its key, without repeats in its lists (`ixion.apis.distinct`).
 
-A request of very many elements is decoded in turns of the loop (`ixion.apis.long_request`), and an answer of very
-many is encoded so (`Call.encode`).
+A request with very many elements is decoded in turns of the loop (`ixion.apis.long_request`), and a response with very
+many is encoded so too (`Call.encode`).
 
-A handler is made, and its module imported, when its key is first asked for: a broker that starts imports none of them.
+The first request of a key imports its handler's module and makes the handler: a broker that starts imports none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SERVED: Final = {int(key): key for key in SERVED}
 
 
 class NotAuthenticatedError(UnsupportedVersionError):
-    """A request before the client has authenticated, or after its time was over: the connection ends."""
+    """The client has not authenticated, or its session has expired: the connection is closed."""
 
     def __init__(self, key: int) -> None:
         super().__init__(key, 0)
@@ -45,7 +45,7 @@ class Dispatch:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._handles: dict[int, Handle] = {}
-        self._made: dict[int, Handle] = {}  # the same without quotas
+        self._made: dict[int, Handle] = {}  # the handlers without quotas
         self._rules: dict[int, dict[str, Rule]] = {}
 
     def handle(self, request: Request) -> Answer | Awaitable[Answer]:
@@ -88,7 +88,7 @@ class Dispatch:
         return handle
 
     def quotas_changed(self) -> None:
-        """There are quotas now, or none any more: without them nothing is measured."""
+        """Call when the first quota is set or the last is removed: without quotas nothing is measured."""
         for key, made in self._made.items():
             self._handles[key] = self._metered(_SERVED[key], made)
 
@@ -101,7 +101,7 @@ class Dispatch:
         return metered(api, made, quotas, self._services.mutations)
 
     def _step_down(self, request: Request) -> Answer:
-        """A client newer than this broker: the answer, in version 0, lists the versions that are served."""
+        """Respond to an ApiVersions version that is too new, in version 0, with the versions that we serve."""
         from ixion.apis.k18_api_versions import too_new
 
         return frame_response_as(API_VERSIONS, 0, int(request.frame.correlation_id), too_new())

@@ -1,16 +1,16 @@
-"""Reduces the lists of a request to distinct places, once, before its handler sees them.
+"""Removes repeated entries from the lists of a request before its handler sees them.
 
-A request may name one partition a hundred thousand times. A handler that looked it up, read it, watched it and
-answered for it as often would let a small request hold up every client. So every list of a served API has a rule
-(`ixion.apis.repeats`), which says which fields are the key of an entry, and what becomes of entries with the same key:
+A request may name one partition a hundred thousand times. If a handler looked it up, read it and responded for it as
+often, a small request would hold up every client. So every list of a served API has a rule (`ixion.apis.repeats`):
+which fields are the key of an entry, and what happens to entries with the same key:
 
-- `once`: one entry is left, the last, in the place of the first, as in a map. Lists inside of such entries are joined:
-  `t: [0, 1], t: [1, 2]` becomes `t: [0, 1, 2]`. A list that is null asks for everything, and so does the joined one.
-- `first`: the first is left, where Kafka looks no further.
-- `twice`: two entries are left. Kafka refuses repeats in these APIs, and two are enough for the handler to see them.
-- `as_sent`: the list stays as it is, because the answer goes by position or because each entry carries data.
+- `once`: the last entry stays, in the position of the first, as in a map. Lists inside such entries are joined:
+  `t: [0, 1], t: [1, 2]` becomes `t: [0, 1, 2]`. Null means everything, so a join with null is null.
+- `first`: the first entry stays, because Kafka uses that one.
+- `twice`: two entries stay. Kafka refuses repeats in these APIs, and two are enough for the handler to notice.
+- `as_sent`: the list does not change, because the response goes by position or because each entry has data.
 
-A request without repeats, which is nearly every request, is passed on as it is.
+A request without repeats, the normal case, is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ ONCE: Final = 1
 TWICE: Final = 2
 FIRST: Final = 3
 
-STEP: Final = 256  # entries looked at in one step, some 50 µs
+STEP: Final = 256  # entries per step, some 50 µs
 
 
 class Rule:
-    """What becomes of the repeats in one list, and in the lists inside of its entries."""
+    """The rule for repeats in one list, and in the lists inside its entries."""
 
     def __init__(self, kept: int, key: tuple[str, ...], inner: Mapping[str, Rule]) -> None:
         self.kept: Final = kept
-        self.key: Final = key  # the fields that make entries the same; none: the entry itself
+        self.key: Final = key  # the fields by which entries are compared; none: the entry itself
         self.inner: Final = dict(inner)
 
     def key_of(self, entry: Any) -> object:
@@ -54,7 +54,7 @@ class Rule:
 
 
 class Either(Rule):
-    """The key is the first of the fields that is not null: the other ones of an entry are not looked at."""
+    """The key is the first of the fields that is not null; the other fields do not count."""
 
     def key_of(self, entry: Any) -> object:
         for field in self.key:
@@ -65,7 +65,7 @@ class Either(Rule):
 
 
 def reduce(body: T, rules: dict[str, Rule]) -> T:
-    """`body` with distinct places in the lists that `rules` names; `body` itself if nothing is repeated."""
+    """`body` without repeats in the lists named by `rules`; `body` itself if there are none."""
     changes: dict[str, object] | None = None
     for field, rule in rules.items():
         entries: tuple[Any, ...] | None = getattr(body, field)
@@ -93,7 +93,7 @@ def reduced(entries: tuple[Any, ...], rule: Rule) -> tuple[Any, ...]:
 
 
 def reduce_steps(body: T, rules: dict[str, Rule]) -> Steps[T]:
-    """The same in steps (`ixion.timer.turns`), for a request of very many elements."""
+    """As `reduce`, in steps (`ixion.timer.turns`), for a request with very many elements."""
     changes: dict[str, object] = {}
     for field, rule in rules.items():
         entries: tuple[Any, ...] | None = getattr(body, field)
@@ -128,9 +128,9 @@ def exchanged(entries: tuple[Any, ...], changed: dict[int, Any]) -> tuple[Any, .
 
 
 def distinct(entries: tuple[Any, ...], rule: Rule) -> Steps[tuple[Any, ...]]:
-    """What the rule leaves of the entries; `entries` itself if there are no repeats."""
-    alike: dict[object, Any] = {}  # key -> the entry that is kept, or all entries that are joined
-    second: list[tuple[int, Any]] = []  # where `twice` leaves two: the second one, and after how many it comes
+    """The entries that stay under the rule; `entries` itself if there are no repeats."""
+    alike: dict[object, Any] = {}  # key -> the entry that stays, or all entries that are joined
+    second: list[tuple[int, Any]] = []  # for `twice`: the number of first entries before it, and the second entry
     joins = rule.kept == ONCE and len(rule.inner) > 0
     repeated: set[object] = set()
     for place, entry in enumerate(entries):
@@ -162,7 +162,7 @@ def distinct(entries: tuple[Any, ...], rule: Rule) -> Steps[tuple[Any, ...]]:
 
 
 def with_second(firsts: list[Any], second: list[tuple[int, Any]]) -> tuple[Any, ...]:
-    """Every second entry stands where it was sent: behind the first ones that came before it."""
+    """All entries in the order of the request: each second entry after the first entries that came before it."""
     kept: list[Any] = []
     begin = 0
     for end, entry in second:

@@ -1,7 +1,8 @@
-"""Features that clients ask about, and the levels the broker can run at.
+"""The features of the cluster, and the levels that the broker supports.
 
-`group.version` 1 allows the consumer protocol (KIP-848); `transaction.version` 2 is an epoch per transaction (KIP-890),
-by which clients stop announcing partitions. `metadata.version` is a number that Kafka's tools want to see: that of 4.3.
+`group.version` 1 allows the consumer protocol (KIP-848). `transaction.version` 2 gives every transaction its own epoch
+(KIP-890); with it, clients no longer send AddPartitionsToTxn. `metadata.version` is that of Kafka 4.3, for Kafka's
+tools.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ SUPPORTED: Final[dict[str, tuple[int, int]]] = {
     "metadata.version": (7, 30),
     "transaction.version": (0, 2),
 }
-# What is in force on a new cluster.
+# The levels of a new cluster.
 INITIAL: Final[dict[str, int]] = {"group.version": 1, "metadata.version": 30, "transaction.version": 2}
-# What is in force where the tree does not name it: ixion 0.1 wrote no level of these features, but had them.
+# The levels of features that the tree does not contain: ixion 0.1 had these features but wrote no levels.
 UNNAMED: Final[dict[str, int]] = {"group.version": 1}

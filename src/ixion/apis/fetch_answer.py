@@ -1,4 +1,4 @@
-"""The answer to a fetch, made partition by partition in the order of the request."""
+"""Builds the response to a fetch, partition by partition, in the order of the request."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ixion.replica.results import FetchResult
 
 LEADER_SINCE: Final = 16
 _ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-# The defaults of the table themselves: the codec leaves them out without comparing field by field.
+# The very default objects of the table: the codec omits them without comparing field by field.
 _NO_DIVERGENCE: Final[EpochEndOffset] = PartitionData.blank().diverging_epoch
 _NO_LEADER: Final[LeaderIdAndEpoch] = PartitionData.blank().current_leader
 
 
 class FetchAnswer:
-    """An answer in the making: partitions are added in the order of the request."""
+    """Partitions are added in the order of the request."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class FetchAnswer:
         self._listener = listener
         self._version = version
         self._session = session
-        self._incremental = incremental  # only partitions with news are answered
+        self._incremental = incremental  # only partitions with changes are in the response
         self._topics: list[FetchableTopicResponse] = []
         self._parts: list[PartitionData] = []  # of the topic at `_at`
         self._at: Place | None = None
@@ -123,7 +123,7 @@ class FetchAnswer:
 
 
 def note(cached: Cached, result: FetchResult) -> bool:
-    """Keep what is answered; True if any of it is news to the client."""
+    """Store in the session what the client gets; True if any of it is new to the client."""
     news = (
         len(result.records) > 0
         or result.high_watermark != cached.high_watermark
@@ -132,7 +132,7 @@ def note(cached: Cached, result: FetchResult) -> bool:
         or result.diverging_epoch >= 0
     )
     if result.code != ErrorCode.NONE:
-        cached.high_watermark = -1  # whatever comes next is news
+        cached.high_watermark = -1  # so the next result counts as new
         return True
     cached.high_watermark = result.high_watermark
     cached.log_start = result.log_start

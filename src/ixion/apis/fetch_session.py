@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): a client that fetches the same partitions again and again names only what has changed.
+"""Fetch sessions (KIP-227): a client that fetches the same partitions repeatedly sends only the changes.
 
     request            session id   epoch    means
     full, new          0            0        make a session of these partitions
@@ -6,13 +6,13 @@
     full, again        7            0        end session 7, make another
     without, or last   0 or 7       -1       no session; end session 7
 
-The broker answers an incremental fetch with the partitions that have news only: records, an error, another high
-watermark, log start or read replica. Partitions that gave records move to the end of the line, so that one busy
-partition does not starve the others when the answer is full.
+The response to an incremental fetch has only the partitions with changes: records, an error, another high watermark,
+log start or read replica. Partitions that returned records move to the end, so that one busy partition does not starve
+the others when the response is full.
 
-Sessions are few (max.incremental.fetch.session.cache.slots) and precious. When all places are taken a newcomer gets
-that of a session which was not used for two minutes, or that of a smaller one older than two minutes (a follower: that
-of any consumer); else it fetches without a session, as it would from an old broker.
+The number of sessions is limited (max.incremental.fetch.session.cache.slots). When all slots are taken, a new session
+replaces one that was not used for two minutes, or a smaller one older than two minutes; a follower's replaces any
+consumer's. Otherwise the client fetches without a session, as from an old broker.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ixion.replica.results import FetchWish
 NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0
 MAX_EPOCH: Final = 2**31 - 1
-MIN_LIFE_MS: Final = 120_000  # a session that was used within this time is not pushed out
+MIN_LIFE_MS: Final = 120_000  # a session used within this time is not evicted
 
 Place = tuple[bytes, str, int]  # topic id, or the name of a topic, and partition
 
 
 class Cached:
-    """A partition of a session: what is asked, and what was last answered."""
+    """A partition of a session: the client's request for it, and the last response."""
 
     def __init__(self, wish: FetchWish) -> None:
         self.wish = wish
@@ -48,12 +48,12 @@ class FetchSession:
         self.created_ms: Final = now_ms
         self.used_ms = now_ms
         self.epoch = 1  # of the next request
-        self.principal = ""  # only this principal may go on with the session; empty, without an authorizer: any
+        self.principal = ""  # only this principal may use the session; empty (no authorizer): any
         self.partitions: dict[Place, Cached] = {}
-        self.unknown: dict[Place, Cached] = {}  # those whose topic is not known by name
+        self.unknown: dict[Place, Cached] = {}  # partitions with an unknown topic id
 
     def put(self, place: Place, wish: FetchWish) -> None:
-        """Ask for a partition, or for something else of one that is asked for already."""
+        """Add a partition to the session, or change its request."""
         cached = self.partitions.get(place)
         if cached is None:
             cached = self.partitions[place] = Cached(wish)
@@ -99,7 +99,7 @@ class FetchSessions:
         self.sessions.pop(session_id, None)
 
     def create(self, by_id: bool, privileged: bool, size: int, now_ms: int) -> FetchSession | None:
-        """None: there is no place for a session of `size` partitions."""
+        """None: there is no slot for a session of `size` partitions."""
         if len(self.sessions) >= self.slots and not self._make_room(privileged, size, now_ms):
             return None
         session_id = random.randrange(1, 2**31 - 1)
@@ -115,8 +115,8 @@ class FetchSessions:
         oldest = min(self.sessions.values(), key=lambda session: session.used_ms)
         if now_ms - oldest.used_ms > MIN_LIFE_MS:
             return self._evict(oldest)
-        # No session is idle: a larger session, or a follower's, is worth more than the smallest that had its time.
-        # A follower's may also push out a consumer's that has not.
+        # No session is idle: a larger session, or a follower's, replaces the smallest one older than MIN_LIFE_MS. A
+        # follower's may also replace a younger one of a consumer.
         settled = [
             session
             for session in self.sessions.values()

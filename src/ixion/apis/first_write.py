@@ -1,11 +1,11 @@
 """Appends records of a transaction, after the coordinator has verified the partitions that need it.
 
-Only the first write of a transaction to a partition goes by the coordinator (`coordinators.txn.verification`): where
-the transaction is open already, it did. One request comes from one producer.
+Only the first write of a transaction to a partition is verified (`coordinators.txn.verification`): if the transaction
+is open in the partition, it was verified before. All records of a request come from one producer.
 
-What the coordinator says holds for this turn of the loop: afterwards the transaction may be over. So a request with
-very many partitions is verified and appended a chunk at a time. Only the partitions that its client adds by writing are
-added all at once, because each addition stores all partitions of the transaction.
+A verification is valid for this turn of the loop: afterwards the transaction may have ended. So a request with very
+many partitions is verified and appended chunk by chunk. Only partitions that the client adds by writing are added all
+at once, because each addition stores all partitions of the transaction.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ixion.timer.turns import Steps, Turn
 
 logger = logging.getLogger(__name__)
 
-STEP: Final = 128  # entries that are verified together, some 300 µs
+STEP: Final = 128  # entries verified together, some 300 µs
 
 
 class TransactionalAppend:
@@ -47,7 +47,7 @@ class TransactionalAppend:
         done: Callable[[list[AppendResult]], None],
         waits: Callable[[GiveUp], None],
     ) -> None:
-        """`done` is called when every partition has its result; `waits` as by `replica.append`."""
+        """`done` is called when every partition has its result; `waits` as in `replica.append`."""
         self._transactions = transactions
         self._replicas = replicas
         self._transactional_id = transactional_id
@@ -57,11 +57,11 @@ class TransactionalAppend:
         self._entries = entries
         self._done = done
         self._waits = waits
-        self._open: list[GiveUp] = []  # of appends whose results are not known yet
+        self._open: list[GiveUp] = []  # appends without a result yet
         self._results: list[AppendResult] = []
         self._left = len(entries)
         self._adds = produce_client(version).adds
-        self._scanned = 0  # entries that were looked at
+        self._scanned = 0  # entries scanned so far
         self._producers: set[tuple[int, int]] = set()
         self._first_writes: list[TopicPartition] = []
         self._refused: dict[TopicPartition, ErrorCode] = {}
@@ -72,14 +72,14 @@ class TransactionalAppend:
         else:
             self._decide(None, None)
 
-    # First a look at all of it: whose records they are, and which partitions a newer client adds, in one change.
+    # First scan all entries: which producer, and which partitions a newer client adds, in one change.
 
     def _scan(self) -> Steps[None]:
         while self._scan_some():
             yield
 
     def _scan_some(self) -> bool:
-        """Look at the next entries. True if there are more."""
+        """Scan the next entries. True if there are more."""
         for topic, number, records in self._entries[self._scanned : self._scanned + STEP]:
             self._results.append(AppendResult(topic, number))
             if is_transactional(records):
@@ -103,7 +103,7 @@ class TransactionalAppend:
         elif len(self._producers) > 1:
             self._refuse_from(0, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         elif not self._transactional_id:
-            # A client that names no transactional id has no right to any; Kafka answers with this code.
+            # Without a transactional id the client has no right to the transaction; this is Kafka's code.
             self._refuse_from(0, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         elif self._first_writes and len(self._entries) > STEP:
             ((producer_id, epoch),) = self._producers
@@ -117,7 +117,7 @@ class TransactionalAppend:
         self._refused = {key: code for key, code in codes.items() if code != ErrorCode.NONE}
         self._go_on(0)
 
-    # Then a chunk at a time is verified and, in the same turn, appended.
+    # Then verify a chunk and append it in the same turn.
 
     def _go_on(self, first: int) -> None:
         chunk = self._entries[first : first + STEP]
@@ -175,7 +175,7 @@ class TransactionalAppend:
         self._settled(place, [refused])
 
     def _all_appended(self) -> None:
-        self._entries = ()  # what waits for acks=all must not keep the records
+        self._entries = ()  # do not keep the records while waiting for acks=all
         if self._left:
             self._waits(self._give_up)
 
@@ -198,12 +198,12 @@ def verify(
     version: int,
     done: Verified,
 ) -> None:
-    """`done` is given a code for each partition that had to be verified; all others may be written to.
+    """`done` gets a code for each partition that had to be verified; the others may be written to.
 
-    The records are of one producer, which may have several writes under way. If the first was refused a moment ago and
-    comes again, those behind it must not overtake it. A producer that the partition knows is held to its sequence by
-    the log. One that it does not know begins with 0 where transactions have epochs of their own; elsewhere with the
-    lowest sequence that it has tried (its state here may have been forgotten, so that need not be 0).
+    The records come from one producer, which may have several writes in flight. If the first was refused and is
+    retried, later ones must not overtake it. If the partition knows the producer, the log checks its sequence. An
+    unknown producer must begin with sequence 0 if every transaction has its own epoch; otherwise with the lowest
+    sequence that it has tried, which need not be 0, because the partition may have dropped its state.
     """
     adds = produce_client(version).adds
     first_writes: list[TopicPartition] = []
@@ -233,7 +233,7 @@ def verify(
 
 
 def is_open(replicas: ReplicaManager, key: TopicPartition, producer_id: int, epoch: int) -> bool:
-    """Whether the producer has a transaction open there. A partition that is not here says so when appended to."""
+    """Whether the producer has an open transaction in the partition. If the partition is not here, the append fails."""
     partition = replicas.partitions.get(key)
     if partition is None:
         return True
@@ -242,7 +242,7 @@ def is_open(replicas: ReplicaManager, key: TopicPartition, producer_id: int, epo
 
 
 def is_overtaking(replicas: ReplicaManager, key: TopicPartition, batch: BatchView, adds: bool) -> bool:
-    """Whether an earlier write of a producer that is unknown there is still to come."""
+    """Whether an earlier write of a producer that the partition does not know is still to come."""
     partition = replicas.partitions.get(key)
     sequence, producer_id = int(batch.base_sequence), int(batch.producer_id)
     if partition is None or sequence < 0 or producer_id in partition.log.producers.producers:

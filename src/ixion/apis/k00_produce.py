@@ -1,11 +1,10 @@
-"""Produce, 3 to 13 (advertised from 0, see the registry): append batches, one per partition, and answer as acks says.
+"""Produce, 3 to 13 (advertised from 0, see the registry): append batches, one per partition; acks says when to respond.
 
-Topics that are unknown, internal or misnamed are answered apart from the good ones. acks is 0, 1 or -1; with 0 there is
-no answer, and an error closes the connection, which is the only way to report it. Version 5 brought the log start
-offset in the answer, 7 zstd, 8 errors per record (KIP-467), 10 the leader to go to instead (KIP-951), 12 adding
-partitions to transactions by writing to them (KIP-890), 13 topic ids.
-A request with more than `STEP` partitions is sorted out, appended and answered in turns of the loop.
-The one codec that needs inflating is the one of the batch; see `ixion.records.validate`.
+Partitions of unknown, internal or invalid topics get an error; the others are appended. acks is 0, 1 or -1; with 0
+there is no response, and an error closes the connection, which is the only way to report it. Version 5 brought the log
+start offset in the response, 7 zstd, 8 errors per record (KIP-467), 10 the current leader (KIP-951), 12 adding
+partitions to transactions by writing to them (KIP-890), 13 topic ids. A request with more than `STEP` partitions is
+checked, appended and encoded in turns of the loop.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 ZSTD: Final = 4
 ZSTD_SINCE: Final = 7
 LEADER_SINCE: Final = 10
-STEP: Final = 128  # partitions sorted out or answered in one step, some 100 µs
+STEP: Final = 128  # partitions checked or encoded in one step, some 100 µs
 
 
 def make(services: Services) -> Handle:
@@ -70,7 +69,7 @@ class Produce:
         return production.outcome()
 
     def fault_of(self, call: Call, topic: TopicProduceData) -> tuple[str, ErrorCode]:
-        """The name of the topic, and why nothing can be appended to it."""
+        """The name of the topic, and the error if nothing can be appended to it."""
         name = topic.name
         acks = cast(ProduceRequest, call.body).acks
         if acks < -1 or acks > 1:
@@ -85,7 +84,7 @@ class Produce:
             if not rights.may(WRITE, TOPIC, name):
                 return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
             target = (self._image.topic_config(name) or {}).get(DELIVERY_DELAY_TARGET.name)
-            if target and not rights.may(WRITE, TOPIC, target):  # else a schedule topic of one's own would be a way in
+            if target and not rights.may(WRITE, TOPIC, target):  # delayed records are delivered to the target topic
                 return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if call.version < PRODUCE_BY_ID_SINCE and name not in self._image.topics:
             return name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -166,11 +165,11 @@ class Produce:
 
 
 class Production:
-    """One produce on its way; `finish` may come before `handle` has returned, or long after.
+    """One produce in progress; `finish` may be called before `handle` has returned, or long after.
 
-    It knows the request by names and numbers only. While it waits it must not keep the records alive: the memory pool
-    has their bytes back once they are appended. So what goes through the records of very many partitions, `STEP` at a
-    time, are methods that remember their place; the generators that call them see no records.
+    It keeps names and numbers of the request, but not the records: once they are appended, their bytes are back in the
+    memory pool. So the code that iterates over records, `STEP` partitions at a time, is in methods that store their
+    position; the generators that call them have no reference to records.
     """
 
     def __init__(self, produce: Produce, call: Call) -> None:
@@ -179,25 +178,25 @@ class Production:
         self._acks = cast(ProduceRequest, call.body).acks
         self.transactional = False
         self._topics: list[tuple[str, bytes, int]] = []  # name, id and number of partitions, as requested
-        # For each partition of the request: the place of its result, or -1, -2 … for the first, second … refused.
+        # For each partition of the request: the index of its result, or -1, -2 … for the first, second … refused one.
         self._places: list[int] = []
         self._refused: list[AppendResult] = []
         self._entries: list[Entry] = []
-        self._partition = 0  # of the topic that is looked at, the partition that comes next
-        self._name = ""  # of that topic,
-        self._fault = ErrorCode.NONE  # and why nothing can be appended to it
+        self._partition = 0  # index of the next partition in the current topic
+        self._name = ""  # name of the current topic
+        self._fault = ErrorCode.NONE  # why nothing can be appended to the current topic
         self._results: list[AppendResult] | None = None
         self._answered: list[TopicProduceResponse] = []
-        self._in_topic: list[PartitionProduceResponse] = []  # answers for partitions of the topic after those
-        self._slot = 0  # of the place that is answered next
-        self._elsewhere: set[int] = set()  # brokers that lead what this one does not
+        self._in_topic: list[PartitionProduceResponse] = []  # partitions of the current topic in the response
+        self._slot = 0  # index of the next partition in the response
+        self._elsewhere: set[int] = set()  # brokers that lead partitions of the request
         self._later = False
         self._error: Exception | None = None
 
-    # First what is to be appended.
+    # First collect the records to append.
 
     def take_some(self) -> bool:
-        """Sort out the next partitions of the request. True if there are more."""
+        """Check the next partitions of the request. True if there are more."""
         call = self._call
         topics = cast(ProduceRequest, call.body).topic_data
         left = STEP
@@ -227,7 +226,7 @@ class Production:
         records = data.records
         code = self._fault
         if code != ErrorCode.NONE and records is not None and self._call.rights is not None:
-            # The right to the transactional id comes first, whatever is wrong with the topic.
+            # Checked for every partition, also one of a bad topic: the right to the transactional id comes first.
             self.transactional = self.transactional or is_transactional(records)
         if code == ErrorCode.NONE and (records is None or len(records) == 0):
             code = ErrorCode.INVALID_RECORD
@@ -244,7 +243,7 @@ class Production:
             self._refused.append(refused)
 
     def refuse(self, code: ErrorCode, entries: list[Entry]) -> None:
-        """Nothing of the request is appended."""
+        """Refuse the whole request."""
         results: list[AppendResult] = []
         for name, number, _ in entries:
             result = AppendResult(name, number)
@@ -273,7 +272,7 @@ class Production:
         self._call.release()
         self._call.on_gone(give_up)
 
-    # Then the answer.
+    # Then build the response.
 
     def finish(self, results: list[AppendResult]) -> None:
         self._results = results
@@ -303,7 +302,7 @@ class Production:
         return None
 
     def _answer_some(self) -> bool:
-        """Answer for the next partitions. True if there are more."""
+        """Add the next partitions to the response. True if there are more."""
         results = self._results
         assert results is not None
         produce, version, elsewhere = self._produce, self._call.version, self._elsewhere

@@ -1,11 +1,11 @@
 """Fetch, 4 to 18: batches from offsets on, waiting up to max_wait_ms (ten minutes at most) for min_bytes.
 
-A client that asks from the middle of a batch gets the whole batch. The broker's fetch.max.bytes caps max_bytes, that
-of a follower as well, because any client can claim to be one; the first batch comes whole in any case. At
-read_committed (4) the answer lists aborted transactions. Version 5 brought the log start, 7 sessions (KIP-227), 9 the
-leader epoch, 11 the rack and a preferred replica (KIP-392: `replica.selecting`; a rack lets followers answer as well),
-12 the last epoch fetched and where histories diverge (KIP-595), 13 topic ids (KIP-516), 15 the replica's state
-(KIP-903), 16 where to go instead (KIP-951), 17 directory ids and 18 high watermarks of followers, which are ignored.
+A fetch from the middle of a batch gets the whole batch. The broker's fetch.max.bytes limits max_bytes, also for a
+follower, because any client can claim to be one; the first batch is always returned whole. At read_committed (4) the
+response lists aborted transactions. Version 5 brought the log start, 7 sessions (KIP-227), 9 the leader epoch, 11 the
+rack and a preferred replica (KIP-392: `replica.selecting`; with a rack, followers serve fetches too), 12 the last
+fetched epoch and the diverging epoch (KIP-595), 13 topic ids (KIP-516), 15 the replica's state (KIP-903), 16 the
+current leader (KIP-951), 17 directory ids and 18 high watermarks of followers, which are ignored.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REPLICA_STATE_SINCE: Final = 15
-# The broker does not see that a client has gone while requests of it are buffered. So no fetch waits
-# longer than an idle connection may.
+# While requests of a client are buffered, we do not read and do not notice that it has disconnected. So no fetch waits
+# longer than a connection may be idle.
 LONGEST_WAIT_MS: Final = 600_000
-RELEASED: Final = FetchRequest(max_wait_ms=0, min_bytes=0, topics=())  # what is left of a request that waits
-UNKNOWN: Final = ""  # the name of a topic whose id is not known
+RELEASED: Final = FetchRequest(max_wait_ms=0, min_bytes=0, topics=())  # replaces a request that waits
+UNKNOWN: Final = ""  # the name of a topic with an unknown id
 
 
 def make(services: Services) -> Handle:
@@ -82,7 +82,7 @@ class Fetch:
                 return refusal(fault)
             assert session is not None
             session.used_ms = self.clock_ms()
-            session.advance()  # now, not with the answer: another request with this epoch comes too late
+            session.advance()  # now, not with the response: a second request with this epoch is an error
         elif request.session_id != NO_SESSION:
             session = self.sessions.get(request.session_id)
             if session is not None and session.principal == call.principal:
@@ -124,7 +124,7 @@ class Fetch:
 
 
 class Fetching:
-    """One fetch on its way; it may be over before `handle` has returned, or after a wait."""
+    """One fetch in progress; it may end before `handle` has returned, or after a wait."""
 
     def __init__(self, fetch: Fetch, call: Call, session: FetchSession | None) -> None:
         self._fetch = fetch
@@ -135,13 +135,13 @@ class Fetching:
         self._incremental = session is not None
         self._epoch = 0 if session is None else session.epoch
         self._places: list[tuple[Place, Cached]] = []
-        self._unread: set[int] = set()  # slots of places that are not read: their topic is not known, or not allowed
-        self._refused = False  # the client claims to be a follower and is not
+        self._unread: set[int] = set()  # slots that are not read: unknown topic, or no right
+        self._refused = False  # the client claims to be a follower without the right to it
         self._response: FetchResponse | None = None
         self._fault: Exception | None = None
         self._later = False
 
-    # First what is asked for, of all partitions of the session if there is one.
+    # First collect the requested partitions, all of the session if there is one.
 
     def collect_all(self) -> None:
         for topic in self._request.topics:
@@ -188,7 +188,7 @@ class Fetching:
         fetch = self._fetch
         session = self._session
         if session is not None:
-            for place, cached in list(session.unknown.items()):  # their topics were not known; they may be now
+            for place, cached in list(session.unknown.items()):  # the topic may be known by now
                 session.put(place, named(cached.wish, fetch.name_of(place[0], UNKNOWN, True)))
             self._places = list(session.partitions.items())
             if not self._places:
@@ -214,7 +214,7 @@ class Fetching:
             fetch.replicas.fetch_lane.run(self._allowed(rights), self._checked)
 
     def _allowed(self, rights: Rights) -> Steps[list[FetchWish]]:
-        """What the client may read. A session is checked at every fetch: rights may have been taken away."""
+        """The partitions that the client may read. A session is checked at every fetch: rights may have changed."""
         follower = replica_of(self._request, self._call.version) >= 0
         self._refused = follower and not rights.may_in_cluster(CLUSTER_ACTION)
         known = {UNKNOWN: False}
@@ -247,12 +247,12 @@ class Fetching:
         self._call.release()
         self._call.on_gone(give_up)
 
-    # Then the answer.
+    # Then build the response.
 
     def _finish(self, results: list[FetchResult]) -> None:
         session = self._session
         if self._incremental and session is not None and session.epoch != self._epoch:
-            # Another request has gone on with the session while this one waited.
+            # Another request has used the session while this one waited.
             self._answer(refusal(ErrorCode.INVALID_FETCH_SESSION_EPOCH))
             return
         if self._unread:
@@ -268,7 +268,7 @@ class Fetching:
             fetch.replicas.fetch_lane.run(self._add_all(answer, results), self._added)
 
     def _with_unread(self, results: list[FetchResult]) -> list[FetchResult]:
-        """A result for each place."""
+        """The results, with an error for each partition that was not read."""
         read = iter(results)
         return [
             unread(place, cached.wish, self._refused) if slot in self._unread else next(read)
@@ -308,7 +308,7 @@ class Fetching:
 
 
 def size_of(request: FetchRequest) -> int:
-    """How many partitions the request names."""
+    """The number of partitions in the request."""
     size = 0
     for topic in request.topics:
         size += len(topic.partitions)
@@ -366,7 +366,7 @@ def wish_of(name: str, topic: FetchTopic, partition: FetchPartition, by_id: bool
 
 
 def named(wish: FetchWish, topic: str) -> FetchWish:
-    """The wish for a partition of a topic whose name was not known."""
+    """The wish with the name of its topic, which was unknown."""
     return FetchWish(
         topic,
         wish.topic_id,

@@ -2,10 +2,10 @@
 
 -1 latest (the high watermark, or the last stable offset at read_committed), -2 earliest, -3 the record with the
 largest timestamp (version 7, KIP-734), -4 the earliest on this disk (8), -5 the last in remote storage (9), -6 the
-first not yet there (11): with no remote storage -4 is -2, and -5 and -6 are nothing. A time gives the first record at
-or after it that the client can see. Version 4 brought leader epochs; 5 an error for a leader that does not know its
-high watermark yet; 10 a timeout for remote reads, which is not needed here. A partition that is named twice is answered
-with INVALID_REQUEST. Followers answer as well if the replica id is -2, which tools use that compare replicas.
+first not yet there (11). We have no remote storage, so -4 is -2, and -5 and -6 find nothing. A time finds the first
+record at or after it that the client can read. Version 4 brought leader epochs; 5 an error for a leader that does not
+know its high watermark yet; 10 a timeout for remote reads, which is not needed here. A partition that is named twice
+gets INVALID_REQUEST. With replica id -2, followers respond too; tools that compare replicas use it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING: Final = -6
-# The first version that knows each of the special times.
+# The first version that has each of the special times.
 _SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
 OFFSET_NOT_AVAILABLE_SINCE: Final = 5
 READ_COMMITTED: Final = 1
@@ -99,7 +99,7 @@ def look_up(
             return failed(wish, ErrorCode.LEADER_NOT_AVAILABLE)
         return failed(wish, error.code)
     if wish.timestamp == LATEST and not leader_only:
-        epoch = partition.log.epochs.latest  # of what is in the log; the leader may have a later one
+        epoch = partition.log.epochs.latest  # the last epoch in the log; the leader may have a later one
     return ListOffsetsPartitionResponse(
         partition_index=wish.partition_index,
         error_code=ErrorCode.NONE,
@@ -110,7 +110,7 @@ def look_up(
 
 
 def end_of_log(replicas: ReplicaManager, topic: str, wish: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-    """A log that has no role yet, because this broker has only just started: a controller asks for its end before it
+    """The end of a log that has no role yet, because this broker has just started: a controller asks for it before it
     elects a leader."""
     end = replicas.end_of_log(topic, wish.partition_index)
     if end is None:
@@ -127,12 +127,12 @@ def end_of_log(replicas: ReplicaManager, topic: str, wish: ListOffsetsPartition)
 
 
 def find(partition: Partition, timestamp: int, isolation: Isolation) -> Steps[tuple[int, int, int]]:
-    """(timestamp, offset, leader epoch), -1 for what is not known."""
+    """(timestamp, offset, leader epoch); -1 for an unknown value."""
     log = partition.log
     limit = limit_of(log, isolation)
     if timestamp == LATEST:
         if isolation != Isolation.LOG_END and log.high_watermark < partition.epoch_start:
-            # A leader that has only just begun: what others had before may lie beyond what it may show yet.
+            # A new leader: the high watermark of its predecessor may have been higher than the one it knows.
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, f"the high watermark of {log.name} is not known yet")
         return -1, limit, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

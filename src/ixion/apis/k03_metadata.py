@@ -1,11 +1,10 @@
 """Metadata, 0 to 13: brokers, controller, and where the partitions of topics are.
 
-In version 0 an empty list of topics means all, later null does. A topic that is missing is created if the client and
-auto.create.topics.enable allow it (version 4 on), and is there with its leaders in the same answer; one that cannot be
-created is answered with the reason. Version 10 brought
-topic ids, 12 asking by them; 8 to 10 the authorised operations of the cluster, 8 on those of topics; 13 an error for
-the whole (never set here: no client has to go back to the bootstrap servers).
-Addresses are those of the listener that the client came by.
+In version 0 an empty list of topics means all topics, later null does. A missing topic is created if
+auto.create.topics.enable and the client allow it (version 4 on has a flag for it), and the same response has its
+leaders; a topic that cannot be created gets the error. Version 10 brought topic ids, 12 requests by id; 8 to 10 have
+the authorized operations of the cluster, 8 on those of topics; 13 an error for the whole response (never set here: no
+client has to go back to the bootstrap servers). Addresses are those of the client's listener.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def make(services: Services) -> Handle:
         return await in_turns(answer(call, refused))
 
     def missing(request: MetadataRequest) -> Steps[tuple[dict[str, NewTopic], dict[str, ErrorCode]]]:
-        """The topics that are not there and could be, and those that could not."""
+        """The missing topics to create, and those with an invalid name."""
         wanted: dict[str, NewTopic] = {}
         refused: dict[str, ErrorCode] = {}
         for topic in request.topics or ():
@@ -99,7 +98,7 @@ def make(services: Services) -> Handle:
         wanted = request.topics
         topics: list[MetadataResponseTopic] = []
         rights = call.rights
-        # In version 0 no topics ask for all, unless the client named some and has no right to any of them.
+        # In version 0 an empty list means all topics, unless the guard has removed the topics that the client named.
         if wanted is None or (call.version == 0 and not wanted and call.amend is None):
             for topic in list(image.topics.values()):
                 if rights is not None and not rights.sees(DESCRIBE, TOPIC, topic.name):

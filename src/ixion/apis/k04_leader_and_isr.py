@@ -1,7 +1,7 @@
-"""LeaderAndIsr, 0 to 7: the controller says which partitions this broker leads, and which it follows from which leader.
+"""LeaderAndIsr, 0 to 7: the controller sends the partitions that this broker leads or follows, and their leaders.
 
 Version 1 brought is_new, 2 topics and the broker epoch (KIP-380), 3 reassignments (KIP-455), 5 topic ids (KIP-516), 6
-the recovery state of a leader, 7 controllers of KRaft, which are ignored. `ixion.replica.control` carries it out.
+the recovery state of a leader, 7 controllers of KRaft, which are ignored. `ixion.replica.control` does the work.
 """
 
 from __future__ import annotations

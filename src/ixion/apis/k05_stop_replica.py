@@ -1,7 +1,7 @@
-"""StopReplica, 0 to 4: the controller says which replicas this broker stops, and which of them it deletes.
+"""StopReplica, 0 to 4: the controller sends the replicas to stop, and which of them to delete.
 
 Version 1 brought topics and the broker epoch (KIP-380), 3 the leader epoch of each partition (KIP-570), 4 controllers
-of KRaft, which are ignored. `ixion.replica.control` carries it out.
+of KRaft, which are ignored. `ixion.replica.control` does the work.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""UpdateMetadata, 0 to 8: the controller says what the cluster looks like.
+"""UpdateMetadata, 0 to 8: the controller sends the brokers, partitions and leaders of the cluster.
 
 Version 1 brought several endpoints of a broker, 2 racks, 3 names of listeners, 4 offline replicas, 5 topics and the
-broker epoch (KIP-380), 7 topic ids (KIP-516), 8 controllers of KRaft, which are ignored. `ixion.replica.control`
-carries it out.
+broker epoch (KIP-380), 7 topic ids (KIP-516), 8 controllers of KRaft, which are ignored. `ixion.replica.control` does
+the work.
 """
 
 from __future__ import annotations

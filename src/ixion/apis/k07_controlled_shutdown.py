@@ -1,7 +1,7 @@
-"""ControlledShutdown, 0 to 3: a broker that wants to stop asks the controller to move its leaders away.
+"""ControlledShutdown, 0 to 3: a broker that is about to stop asks the controller to elect other leaders.
 
-The answer names the partitions that it still leads: no other replica can lead them now. Version 2 brought the broker
-epoch (KIP-380). Only brokers send it.
+The response lists the partitions that it still leads, because no other replica can lead them now. Version 2 brought the
+broker epoch (KIP-380). Only brokers send it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def make(services: Services) -> Handle:
         request = cast(ControlledShutdownRequest, call.body)
         if not brokers.admits(call, "ControlledShutdown"):
             return answer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
-        assert isinstance(controller, ClusterController)  # there are brokers only where it is one
+        assert isinstance(controller, ClusterController)  # only such a controller has other brokers
         try:
             left = await translated(controller.leaders.shut_down(request.broker_id, request.broker_epoch))
         except KafkaError as error:

@@ -1,9 +1,9 @@
-"""OffsetCommit (8), versions 2 to 10: a group stores how far it has read.
+"""OffsetCommit (8), versions 2 to 10: a group commits its offsets.
 
-Members name their generation (from version 9 on also the member epoch of a consumer group, KIP-848); a client that is
-no member names -1 and may commit while the group is empty. Partitions that do not exist are refused one by one; with
-version 10 topics go by id, and an unknown id is UNKNOWN_TOPIC_ID. Offset, leader epoch and metadata stay as given.
-Versions 2 to 4 may ask for a retention of their own.
+Members send their generation, from version 9 on also the member epoch of a consumer group (KIP-848). A client that is
+not a member sends -1 and may commit while the group is empty. Each partition that does not exist is refused; with
+version 10 topics go by id, and an unknown id gets UNKNOWN_TOPIC_ID. Offset, leader epoch and metadata are stored as
+sent. Versions 2 to 4 may set a retention time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def make(services: Services) -> Handle:
     image = services.image
 
     def find(call: Call, topic: OffsetCommitRequestTopic) -> tuple[str, int, ErrorCode]:
-        """Name and number of partitions of a topic, or what is wrong with it."""
+        """Name and number of partitions of a topic, or its error."""
         if call.version >= OFFSET_COMMIT_BY_ID_SINCE:
             by_id = image.ids.get(topic.topic_id)
             if by_id is None:
@@ -50,7 +50,7 @@ def make(services: Services) -> Handle:
     def handle(call: Call) -> Steps[Struct | Later]:
         request = cast(OffsetCommitRequest, call.body)
         wanted: list[Wanted] = []
-        codes: list[list[ErrorCode | None]] = []  # by topic and partition; None: the coordinator will say
+        codes: list[list[ErrorCode | None]] = []  # by topic and partition; None: the coordinator decides
         for topic in request.topics:
             name, count, code = find(call, topic)
             of_topic: list[ErrorCode | None] = []
@@ -91,7 +91,7 @@ def make(services: Services) -> Handle:
 def answer(
     request: OffsetCommitRequest, codes: list[list[ErrorCode | None]], told: list[ErrorCode]
 ) -> Steps[OffsetCommitResponse]:
-    """`codes` by topic and partition; where it has None, the next of `told` stands."""
+    """`codes` by topic and partition; each None is replaced by the next of `told`."""
     saying = iter(told)
     topics: list[OffsetCommitResponseTopic] = []
     for topic, of_topic in zip(request.topics, codes, strict=True):

@@ -1,11 +1,10 @@
-"""OffsetFetch (9), versions 1 to 10: how far groups have read.
+"""OffsetFetch (9), versions 1 to 10: the committed offsets of groups.
 
-Topics `null` (from version 2) asks for all partitions that the group has offsets of. From version 7 a reader may
-insist on stable offsets (KIP-447): a partition with an offset in an open transaction says UNSTABLE_OFFSET_COMMIT. From
-version 8 one request asks for several groups (KIP-709), from 9 a member names its epoch (KIP-848), from 10 topics go by
-id.
-A request for stable offsets is not answered by a broker that may have been replaced (`coordinators.group.doubt`).
-A partition without an offset is answered with -1 and no error, one of a topic that does not exist too.
+Topics `null` (from version 2) means all partitions with a committed offset. From version 7 a client may require stable
+offsets (KIP-447): a partition with an offset in an open transaction gets UNSTABLE_OFFSET_COMMIT. From version 8 a
+request may have several groups (KIP-709), from 9 a member sends its epoch (KIP-848), from 10 topics go by id.
+A broker that may have been replaced as coordinator does not respond to a request for stable offsets
+(`coordinators.group.doubt`). A partition without an offset gets -1 and no error, also if its topic does not exist.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def make(services: Services) -> Handle:
         code = ErrorCode.NONE
         if isinstance(found, ErrorCode):
             code = found
-            # Version 1 has no place for a code of the group: every partition carries it.
+            # Version 1 has no field for the group's code: every partition gets it.
             found = [] if version >= GROUP_CODE_FROM else [(each, None, code) for each in partitions or ()]
         topics: dict[str, list[OffsetFetchResponsePartition]] = {}
         for (name, partition), committed, its_code in found:
@@ -111,7 +110,7 @@ def make(services: Services) -> Handle:
             yield
         known: list[OffsetFetchResponseTopics] = []
         for name, lines in topics.items():
-            if not by_id or name in image.topics:  # of a topic that is gone there is no id
+            if not by_id or name in image.topics:  # a deleted topic has no id
                 known.append(_topic(name, ids.get(name) or _id_of(image, name), lines))
             yield
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(known + unknown))

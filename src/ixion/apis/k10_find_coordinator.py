@@ -1,9 +1,9 @@
 """FindCoordinator, 0-6: the broker that coordinates a group or a transactional id.
 
-Version 0 asks for groups only, 1 brought the type of key, 4 many keys in one request (KIP-699), 5 a code, never needed
-here, 6 share groups (KIP-932), which are not coordinated here: INVALID_REQUEST. The coordinator of a key is the leader
-of its partition of the internal topic; the first request creates the topic. Addresses are those of the listener
-that the client came by.
+Version 0 is for groups only, 1 brought the type of key, 4 many keys in one request (KIP-699), 5 a code that is never
+needed here, 6 share groups (KIP-932), which we do not coordinate: INVALID_REQUEST. The coordinator of a key is the
+leader of its partition of the internal topic; the first request creates the topic. Addresses are those of the client's
+listener.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def make(services: Services) -> Handle:
         try:
             await translated(topics[TOPICS[request.key_type]].ensure())
         except KafkaError:
-            pass  # there is no leader then, and the answer says COORDINATOR_NOT_AVAILABLE
+            pass  # then there is no leader, and the response has COORDINATOR_NOT_AVAILABLE
         return await in_turns(find_all(call)) if call.version >= MANY_KEYS_SINCE else answer_one(call)
 
     creating = in_own_task(create_and_answer)

@@ -1,9 +1,9 @@
-"""JoinGroup (11), versions 0 to 9: a member enters a classic group, or answers a rebalance.
+"""JoinGroup (11), versions 0 to 9: a member joins a classic group, or rejoins in a rebalance.
 
-Version 0 has one timeout for everything. From version 4 a new member is given an id first and comes back with it
-(KIP-394). From 5 members may be static (KIP-345); from 9 a static leader that returns to a stable group does not
-assign again (KIP-814). The reason of version 8 goes to the log of the broker (KIP-800). The answer is sent when every
-member has joined.
+Version 0 has one timeout for everything. From version 4 a new member first gets an id and joins again with it
+(KIP-394). From 5 members may be static (KIP-345); from 9 a static leader that returns to a stable group does not assign
+again (KIP-814). The reason of version 8 is logged by the broker (KIP-800). The response is sent when every member has
+joined.
 """
 
 from __future__ import annotations

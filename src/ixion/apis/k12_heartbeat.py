@@ -1,6 +1,6 @@
-"""Heartbeat (12), versions 0 to 4: a member of a classic group is still there.
+"""Heartbeat (12), versions 0 to 4: a member of a classic group shows that it is alive.
 
-REBALANCE_IN_PROGRESS tells it to join again. From version 3 static members name their instance (KIP-345).
+With REBALANCE_IN_PROGRESS it must join again. From version 3 static members send their instance id (KIP-345).
 """
 
 from __future__ import annotations

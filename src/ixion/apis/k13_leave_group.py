@@ -1,7 +1,7 @@
 """LeaveGroup (13), versions 0 to 5: members leave, or are removed by an administrator.
 
-Up to version 2 one member leaves, and its code is that of the answer; from 3 several may, static ones also by instance
-alone (KIP-345). The reason of version 5 goes to the log of the broker (KIP-800).
+Up to version 2 one member leaves, and its code is that of the response; from 3 several may leave, static ones also by
+instance id alone (KIP-345). The reason of version 5 is logged by the broker (KIP-800).
 """
 
 from __future__ import annotations

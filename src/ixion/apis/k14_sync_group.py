@@ -1,7 +1,7 @@
-"""SyncGroup (14), versions 0 to 5: the leader hands out the assignment, the others fetch theirs.
+"""SyncGroup (14), versions 0 to 5: the leader sends the assignment, the other members get theirs.
 
-From version 3 static members name their instance (KIP-345), from 5 a member must say which protocol it believes to have
-agreed on (KIP-559). The answer comes when the assignment is in the log.
+From version 3 static members send their instance id (KIP-345), from 5 a member sends the protocol that it expects
+(KIP-559). The response is sent when the assignment is in the log.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """SaslHandshake, 0 and 1: the client chooses a mechanism.
 
-Version 1 is followed by SaslAuthenticate, version 0, of clients before Kafka 1.0, by bare SASL messages: a size and so
-many bytes. On a listener without SASL the answer is ILLEGAL_SASL_STATE, as in Kafka. A client that chose a mechanism
-which is not enabled learns which are, and is closed. A client that authenticates again must use version 1.
+After version 1 the client sends SaslAuthenticate; after version 0 (clients before Kafka 1.0) bare SASL messages: a size
+and that many bytes. On a listener without SASL the response is ILLEGAL_SASL_STATE, as in Kafka. A client that chose a
+mechanism that is not enabled gets the list of enabled ones, and its connection is closed. To re-authenticate, a client
+must use version 1.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""ApiVersions, 0 to 4: which APIs are served, in which versions, and which features are in force.
+"""ApiVersions, 0 to 4: the API keys and versions that we serve, and the features of the cluster.
 
-The answer has the header of version 0 in every version, because a client must be able to read it before it knows
-anything. To a version that is too new the answer is UNSUPPORTED_VERSION in the layout of version 0, with this API as
-its only entry (KIP-511); `dispatch` sees to that. Version 3 brought the name of the client's software (checked, as
-Kafka does) and features (KIP-584); version 4 lets supported features start at level 0.
+The response header is version 0 in every version, because a client must be able to read it before it knows the
+versions. A version that is too new gets UNSUPPORTED_VERSION in version 0, with this API as its only entry (KIP-511);
+`dispatch` does that. Version 3 brought the name of the client's software (checked as in Kafka) and features (KIP-584);
+version 4 lets supported features start at level 0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def make(services: Services) -> Handle:
         if key not in hidden
     )
 
-    # The answer by whether features may start at level 0, and the features that it names.
+    # By whether features may start at level 0: the response, and the features that it was made from.
     made: dict[bool, tuple[dict[str, int], int, ApiVersionsResponse]] = {}
 
     def handle(call: Call) -> ApiVersionsResponse:
@@ -47,7 +47,7 @@ def make(services: Services) -> Handle:
             _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
         ):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
-        # Before version 4 a level 0 at the low end makes clients fail; Kafka leaves such features out there.
+        # Before version 4, clients fail at a feature with minimum level 0; Kafka leaves such features out.
         from_zero = call.version >= 4
         known = made.get(from_zero)
         if known is not None and known[0] == image.features and known[1] == image.features_epoch:

@@ -1,10 +1,10 @@
-"""CreateTopics, 2 to 7: new topics, or with validate_only the answer to whether they could be made.
+"""CreateTopics, 2 to 7: create topics; with validate_only, check whether they could be created.
 
--1 partitions or replicas take the broker's defaults (version 4 on, KIP-464). The answer has the number of partitions
-and replicas and all settings of the new topic from version 5 on (KIP-525), its id from version 7 on. A name that comes
-twice is refused, as are null values of settings; each topic is answered for itself. All topics of a request together
-may have so many partitions as the controller makes at a time (POLICY_VIOLATION for all of them otherwise). From version
-6 on, a topic over the quota on changes gets THROTTLING_QUOTA_EXCEEDED (KIP-599).
+-1 partitions or replicas mean the broker's defaults (version 4 on, KIP-464). The response has the number of partitions
+and replicas and all settings of the new topic from version 5 on (KIP-525), its id from version 7 on. A repeated name is
+refused, as are null values of settings; each topic has its own result. All topics of a request together may have at
+most as many partitions as the controller creates at a time (otherwise POLICY_VIOLATION for all of them). From version 6
+on, a topic above the quota on changes gets THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ixion.protocol.messages.k19_create_topics import (
 from ixion.timer.turns import Steps, in_turns
 
 SETTINGS_SINCE: Final = 5
-CLUSTER_METADATA: Final = "__cluster_metadata"  # Kafka's own log of its cluster; tools take it for that
+CLUSTER_METADATA: Final = "__cluster_metadata"  # the metadata log of KRaft; tools would mistake a topic for it
 
 
 def make(services: Services) -> Handle:
@@ -60,7 +60,7 @@ def make(services: Services) -> Handle:
 
 
 def wishes_of(request: CreateTopicsRequest) -> Steps[tuple[dict[str, TopicOutcome], list[NewTopic]]]:
-    """An outcome by name, and what the controller is to make."""
+    """The outcomes by name, and the topics to create."""
     outcomes: dict[str, TopicOutcome] = {}
     wanted: list[NewTopic] = []
     times = Counter(topic.name for topic in request.topics)
@@ -102,7 +102,7 @@ def results_of(
     config: DynamicConfig, outcomes: Sequence[TopicOutcome], version: int, validate_only: bool
 ) -> Steps[list[CreatableTopicResult]]:
     results = []
-    described: dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]] = {}  # by what is set for a topic
+    described: dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]] = {}  # by the topic's own settings
     for outcome in outcomes:
         settings: tuple[CreatableTopicConfigs, ...] = ()
         topic = outcome.topic
@@ -121,7 +121,7 @@ def result_of(
 ) -> CreatableTopicResult:
     topic = outcome.topic
     if outcome.code != ErrorCode.NONE or topic is None:
-        # What is not there has no settings; Kafka's answer has an empty list, not null.
+        # A topic that was not created has no settings; as in Kafka an empty list, not null.
         return CreatableTopicResult(
             name=outcome.name,
             topic_id=ZERO_ID,

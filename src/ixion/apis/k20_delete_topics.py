@@ -1,9 +1,9 @@
 """DeleteTopics, 1 to 6: by name, from version 6 on by name or by id (KIP-516).
 
-Whatever names a topic twice (a name or an id that is repeated, a name and the id behind it) is refused for that topic,
-because a client that does so is confused about something. The settings of the topics go with them. Where
-delete.topic.enable is false all are refused; before version 3 the code for that was INVALID_REQUEST. From version 5 on,
-a topic over the quota on changes gets THROTTLING_QUOTA_EXCEEDED (KIP-599).
+A topic that is in the request twice (a repeated name or id, or a name and its id) is refused: such a request is
+probably a mistake. The settings of the topics are deleted too. If delete.topic.enable is false, all are refused; before
+version 3 the code for that was INVALID_REQUEST. From version 5 on, a topic above the quota on changes gets
+THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def make(services: Services) -> Handle:
 def sort_out(
     image: ClusterImage, request: DeleteTopicsRequest, refused: KafkaError | None
 ) -> Steps[tuple[dict[str, TopicImage], dict[str, bytes], list[DeletableTopicResult]]]:
-    """The topics to delete by name, the ids of those that are meant by id, and the results of all others."""
+    """The topics to delete by name, the ids of those requested by id, and the results of all others."""
     times: Counter[tuple[str | None, bytes]] = Counter()
     meant: Counter[str] = Counter()
     for state in request.topics or request.topic_names:
@@ -105,7 +105,7 @@ def check(image: ClusterImage, name: str | None, topic_id: bytes) -> TopicImage:
     if name is None and topic_id == ZERO_ID:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "neither a name nor an id is given")
     if name is not None and topic_id != ZERO_ID:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "both a name and an id are given; one of them is needed")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "both a name and an id are given; only one is allowed")
     topic = find(image, name, topic_id)
     if topic is not None:
         return topic

@@ -1,9 +1,9 @@
-"""DeleteRecords, 0 to 2: records below an offset go; -1 is all that consumers can see.
+"""DeleteRecords, 0 to 2: delete the records below an offset; -1 is the high watermark.
 
-The log start moves at once, the files follow when whole segments lie below it. Answered when every replica has moved
-its log start, with the lowest of them, or after the timeout with REQUEST_TIMED_OUT. A topic that is only compacted
-refuses (POLICY_VIOLATION), because compaction alone decides what it keeps. Internal topics refuse, and so do the logs
-in which delayed records wait: their records would be lost (INVALID_TOPIC_EXCEPTION).
+The log start moves at once; retention deletes segments that lie wholly below it. The response is sent when every
+replica has moved its log start, with the lowest of them, or after the timeout with REQUEST_TIMED_OUT. A topic with only
+the cleanup policy compact is refused (POLICY_VIOLATION). Internal topics are refused, and the logs in which delayed
+records wait: their records would be lost (INVALID_TOPIC_EXCEPTION).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def wanted_of(request: DeleteRecordsRequest) -> Steps[list[tuple[str, int, int]]
 
 
 def answer(request: DeleteRecordsRequest, results: list[DeletionResult]) -> Steps[DeleteRecordsResponse]:
-    found = iter(results)  # in the order of what was wanted
+    found = iter(results)  # in the order of the request
     topics = []
     for topic in request.topics:
         internal = is_refused(topic.name)

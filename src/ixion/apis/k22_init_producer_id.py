@@ -1,9 +1,9 @@
 """InitProducerId, 0-5: a producer id and an epoch.
 
 Without a transactional id: a new id and epoch 0, for an idempotent producer (KIP-98). With one: see
-`coordinators.txn.starting`. Version 3 on may name the present id and epoch, to go on after an error (KIP-360); 4 knows
-PRODUCER_FENCED, which older clients get as INVALID_PRODUCER_EPOCH; 5 knows TRANSACTION_ABORTABLE, which is never
-needed here. Version 6 (two-phase commit, KIP-939) is not served: Kafka itself calls it unstable.
+`coordinators.txn.starting`. From version 3 a producer may send its current id and epoch, to continue after an error
+(KIP-360); 4 has PRODUCER_FENCED, which older clients get as INVALID_PRODUCER_EPOCH; 5 has TRANSACTION_ABORTABLE, which
+is never needed here. Version 6 (two-phase commit, KIP-939) is not served: Kafka calls it unstable.
 """
 
 from __future__ import annotations

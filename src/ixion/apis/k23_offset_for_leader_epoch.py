@@ -1,9 +1,9 @@
-"""OffsetForLeaderEpoch, 2 to 4: where the records of a leader epoch end in the log.
+"""OffsetForLeaderEpoch, 2 to 4: the end offset of a leader epoch in the log.
 
-A consumer that has read up to an offset in an epoch learns by it whether the log it reads now is a continuation of the
-one it read then (KIP-320); a follower learns where to truncate. If nothing was written in the epoch, the answer is
-about the largest one below it; -1 and -1 say that nothing is known. Version 3 brought the replica id: consumers
-(-1) and followers are served by the leader only, a debugging client (-2) by any replica.
+A consumer uses it to detect that the log was truncated below its position (KIP-320); a follower to find where to
+truncate. If nothing was written in the epoch, the response is about the largest one below it; -1 and -1 mean that none
+is known. Version 3 brought the replica id: only the leader serves consumers (-1) and followers, any replica serves a
+debugging client (-2).
 """
 
 from __future__ import annotations

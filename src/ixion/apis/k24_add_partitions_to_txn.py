@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn, 0-5: partitions that a transaction is going to write to.
+"""AddPartitionsToTxn, 0-5: add partitions to a transaction before it writes to them.
 
-Versions 0-3 come from clients, one transaction each. If a partition does not exist nothing is added: it gets
-UNKNOWN_TOPIC_OR_PARTITION and the others OPERATION_NOT_ATTEMPTED. Versions 4 and 5 come from brokers (KIP-890): many
-transactions at once, to be added or only looked up (`verify_only`). Before version 2 a fenced producer gets
+Versions 0-3 come from clients, with one transaction. If a partition does not exist, nothing is added: it gets
+UNKNOWN_TOPIC_OR_PARTITION and the others OPERATION_NOT_ATTEMPTED. Versions 4 and 5 come from brokers (KIP-890), with
+many transactions, to add partitions or only to verify them (`verify_only`). Before version 2 a fenced producer gets
 INVALID_PRODUCER_EPOCH.
 """
 

@@ -1,7 +1,8 @@
-"""AddOffsetsToTxn, 0-4: the offsets of a group will be a part of the transaction.
+"""AddOffsetsToTxn, 0-4: the offsets of a group will be part of the transaction.
 
-It adds the group's partition of `__consumer_offsets`, so that the marker reaches it. Clients of transaction.version 2
-leave this request out: their TxnOffsetCommit adds. Before version 2 a fenced producer gets INVALID_PRODUCER_EPOCH.
+It adds the group's partition of `__consumer_offsets`, so that the marker is written there too. Clients with
+transaction.version 2 do not send this request: their TxnOffsetCommit adds the partition. Before version 2 a fenced
+producer gets INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """EndTxn, 0-5: commit or abort.
 
-Answered when the outcome is stored; it cannot change any more, and the markers follow. Version 5 (KIP-890) raises the
-epoch with every transaction and gives the producer the new one; see `coordinators.txn.ending` for what repetitions and
-latecomers get. Before version 2 a fenced producer gets INVALID_PRODUCER_EPOCH.
+The response is sent when the outcome is stored; it can no longer change, and the markers are written afterwards.
+Version 5 (KIP-890) raises the epoch with every transaction and returns the new one; see `coordinators.txn.ending` for
+repeated and late requests. Before version 2 a fenced producer gets INVALID_PRODUCER_EPOCH.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""WriteTxnMarkers, 1-2: a transaction coordinator on another broker has markers written into partitions led here.
+"""WriteTxnMarkers, 1-2: a transaction coordinator asks this broker to write markers into partitions that it leads.
 
-One answer for the whole request, when every marker has its outcome. Version 2 says the transaction.version of the
-producer (KIP-1228): from 2 on a marker's epoch is above that of the records it ends, and one that is not is refused
-with INVALID_PRODUCER_EPOCH, unless nothing is open (then it is a repetition).
+The response is sent when every marker has its outcome. Version 2 has the transaction.version of the producer
+(KIP-1228). From transaction.version 2 on, a marker's epoch must be above that of its transaction; otherwise it gets
+INVALID_PRODUCER_EPOCH, unless no transaction is open (then it is a duplicate).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def make(services: Services) -> Handle:
         if call.rights is None and call.listener not in of_brokers:
             return (yield from refused_markers(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
         written: list[tuple[int, dict[TopicPartition, ErrorCode]]] = []  # by marker: producer id, codes
-        left = 1  # markers that are being written, and one while there may be more
+        left = 1  # markers being written, plus one until all are started
 
         def done(codes: dict[TopicPartition, ErrorCode], some: dict[TopicPartition, ErrorCode]) -> None:
             nonlocal left
@@ -68,7 +68,7 @@ def make(services: Services) -> Handle:
 
 
 def chunks(marker: WritableTxnMarker) -> Steps[list[list[TopicPartition]]]:
-    """The partitions of a marker, in portions that are written in one turn."""
+    """The partitions of a marker, in chunks that are written in one turn."""
     found: list[list[TopicPartition]] = []
     for topic in marker.topics:
         for number in topic.partition_indexes:

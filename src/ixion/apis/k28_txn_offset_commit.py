@@ -1,8 +1,8 @@
-"""TxnOffsetCommit, 0-5: a group's offsets as a part of a transaction; readers see them once it commits.
+"""TxnOffsetCommit, 0-5: commit a group's offsets as part of a transaction; readers see them once it commits.
 
-The transaction must hold the group's partition of `__consumer_offsets`: clients before version 5 have announced it
-(AddOffsetsToTxn) and are refused if not, from version 5 on (KIP-890) the commit itself adds it. Version 3 brought
-member id and generation (KIP-447), by which a member that was replaced is refused; 4 the code TRANSACTION_ABORTABLE.
+The transaction must contain the group's partition of `__consumer_offsets`: before version 5 clients must have added it
+(AddOffsetsToTxn); from version 5 on (KIP-890) the commit itself adds it. Version 3 brought member id and generation
+(KIP-447), so that a replaced member is refused; 4 the code TRANSACTION_ABORTABLE.
 Before version 2 COORDINATOR_LOAD_IN_PROGRESS becomes COORDINATOR_NOT_AVAILABLE, which those clients retry.
 """
 

@@ -1,6 +1,6 @@
-"""DescribeAcls, 1 to 3: the access rules that a filter matches. Needs DESCRIBE on the cluster.
+"""DescribeAcls, 1 to 3: the ACL rules that match a filter. Needs DESCRIBE on the cluster.
 
-Version 2 is flexible, 3 brought rules about users. SECURITY_DISABLED where no authorizer is configured, as in Kafka.
+Version 2 is flexible, 3 brought rules on users. SECURITY_DISABLED if no authorizer is configured, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""CreateAcls, 1 to 3: new access rules, each answered for itself, in the order of the request. Needs ALTER on the
+"""CreateAcls, 1 to 3: create ACL rules; each has its own result, in the order of the request. Needs ALTER on the
 cluster.
 
-A rule that is there already is no error. SECURITY_DISABLED where no authorizer is configured (see DescribeAcls).
+A rule that already exists is no error. SECURITY_DISABLED if no authorizer is configured (see DescribeAcls).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def make(services: Services) -> Handle:
         bindings = [each for each in results if isinstance(each, Binding)]
         assert acls is not None
         if len({binding.resource for binding in bindings}) > MOST_RESOURCES:
-            text = f"a request can have rules about {MOST_RESOURCES} resources at most"
+            text = f"a request may have rules on at most {MOST_RESOURCES} resources"
             failed = dict.fromkeys(bindings, KafkaError(ErrorCode.INVALID_REQUEST, text))
         else:
             failed = await acls.create(bindings)

@@ -1,7 +1,7 @@
-"""DeleteAcls, 1 to 3: the access rules that filters match go. Needs ALTER on the cluster.
+"""DeleteAcls, 1 to 3: delete the ACL rules that match filters. Needs ALTER on the cluster.
 
-The answer has, for each filter in the order of the request, the rules that it removed; a rule that several filters
-match is in the answer of the first. SECURITY_DISABLED where no authorizer is configured (see DescribeAcls).
+The response has, for each filter in the order of the request, the rules that it removed; a rule that several filters
+match is listed for the first. SECURITY_DISABLED if no authorizer is configured (see DescribeAcls).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def make(services: Services) -> Handle:
         request = cast(DeleteAclsRequest, call.body)
         assert acls is not None
         if len(request.filters) > MOST_FILTERS:
-            line = refused(KafkaError(ErrorCode.INVALID_REQUEST, f"a request has {MOST_FILTERS} filters at most"))
+            line = refused(KafkaError(ErrorCode.INVALID_REQUEST, f"a request may have at most {MOST_FILTERS} filters"))
             return DeleteAclsResponse(filter_results=(line,) * len(request.filters))
         wanted = [checked(each) for each in request.filters]
         removed = iter(await acls.delete([each for each in wanted if isinstance(each, Filter)]))

@@ -1,14 +1,14 @@
-"""DescribeConfigs, 1 to 4: settings of topics, brokers, loggers and groups, each with where its value comes from.
+"""DescribeConfigs, 1 to 4: settings of topics, brokers, loggers and groups, each with its source.
 
-A broker's name is its id, and then the answer has all of its settings; the empty name stands for all brokers, and then
-the answer has what is set for them while they run. Keys choose among the settings, no keys are all of them; a key that
-is not known is left out of the answer, as Kafka does. Version 3 brought types and documentation (KIP-569).
+With a broker's id as name, the response has all settings of that broker; with an empty name, the dynamic settings of
+all brokers. The request may list keys; without keys it means all settings. Unknown keys are left out, as in Kafka.
+Version 3 brought types and documentation (KIP-569).
 
-A topic's setting is explained from the topic outwards, strongest first, where synonyms are asked for:
+The synonyms of a topic's setting are listed from the topic outwards, strongest first:
 
     retention.ms   TOPIC retention.ms=1000, DYNAMIC_DEFAULT log.retention.ms=5000, …
 
-Secret values are never shown, nor values of unknown names: they may be secrets of another program.
+Secret values are never shown, nor values of unknown names, which may be secrets of another program.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def make(services: Services) -> Handle:
 
 
 def of_topic(config: DynamicConfig, topic: str, name: str, given: Mapping[str, str]) -> Described:
-    """A setting of a topic; delivery.delay.topics may decide about those that the topic does not set."""
+    """A setting of a topic. delivery.delay.topics may decide one that the topic does not set."""
     rule = with_delay(config.current, topic, given)
     if name in given or name not in rule:
         return config.describe_topic(name, given)
@@ -136,7 +136,7 @@ def of_topic(config: DynamicConfig, topic: str, name: str, given: Mapping[str, s
 
 
 def for_all_brokers(config: DynamicConfig, name: str) -> Described:
-    """A setting as it is set for all brokers, whatever this one has."""
+    """The dynamic value for all brokers, whatever this broker has."""
     found = config.describe(name)
     value = None if found.sensitive else config.shown(Level.ALL_BROKERS)[name]
     return Described(

@@ -1,7 +1,7 @@
-"""AlterConfigs, 0 to 2: settings of topics, brokers and groups are replaced; one that is left out is unset.
+"""AlterConfigs, 0 to 2: replace all settings of topics, brokers and groups; a setting that is left out is unset.
 
-Older than IncrementalAlterConfigs, which clients prefer because it cannot undo what others have set. Levels of loggers
-are not changed this way.
+Clients prefer the newer IncrementalAlterConfigs, which does not undo changes of others. AlterConfigs cannot change the
+levels of loggers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""AlterReplicaLogDirs, 1 to 2: partitions move to other log directories of this broker (KIP-113).
+"""AlterReplicaLogDirs, 1 to 2: move partitions to other log directories of this broker (KIP-113).
 
-The answer says that the moves have begun; DescribeLogDirs shows how far they are. Writing and reading go on meanwhile.
-For a partition that is not there yet the answer is UNKNOWN_TOPIC_OR_PARTITION, as it is Kafka's, but the broker
-remembers the directory until it stops: the partition is made there.
+The response is sent when the moves have begun; DescribeLogDirs shows their progress. Writes and reads go on meanwhile.
+A partition that does not exist yet gets UNKNOWN_TOPIC_OR_PARTITION, as in Kafka, but the broker remembers the directory
+until it stops, and creates the partition there.
 
-The log where delayed records of a partition wait stays where it was made, and cannot be moved (POLICY_VIOLATION).
+The log in which delayed records of a partition wait cannot be moved (POLICY_VIOLATION).
 """
 
 from __future__ import annotations

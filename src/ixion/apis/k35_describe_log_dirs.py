@@ -1,9 +1,8 @@
-"""DescribeLogDirs, 1 to 5: the log directories, what lies in them and how much room there is.
+"""DescribeLogDirs, 1 to 5: the log directories, their partitions and their free space.
 
-Asked for partitions, the answer has those only; null asks for all. A partition that is on its way to another directory
-is there twice: where it is, and where it will be (`is_future_key`), with how many records that one is behind. Version 3
-brought an error for the whole (never set here), 4 the size of the disks (KIP-827), 5 cordoned directories, of which
-there are none.
+The request may list partitions; null means all. A partition that is being moved is listed twice: in its current
+directory, and in the new one (`is_future_key`) with its lag in records. Version 3 brought an error for the whole
+response (never set here), 4 the size of the disks (KIP-827), 5 cordoned directories, of which there are none.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """SaslAuthenticate, 0 to 2: one step of a SASL exchange.
 
-A client that is refused gets the answer after connection.failed.authentication.delay.ms, and the connection ends.
-Version 1 brought the lifetime of the session, after which the client must authenticate again (KIP-368). A client that
-began with SaslHandshake 0 sends and gets bare messages, and no answer if it is refused. The first login with a
-delegation token waits for a worker thread (`security.tokens`).
+A refused client gets the response after connection.failed.authentication.delay.ms, and the connection is closed.
+Version 1 brought the lifetime of the session, after which the client must re-authenticate (KIP-368). After
+SaslHandshake 0 messages have no headers, and a refused client gets no response. The first login with a delegation token
+waits for a worker thread (`security.tokens`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def make(services: Services) -> Handle:
         request = cast(SaslAuthenticateRequest, call.body)
         gate = call.request.connection.gate
         if gate is None:
-            text = "clients of this listener do not authenticate by SASL"
+            text = "this listener does not use SASL"
             return respond(SaslAnswer(code=ErrorCode.ILLEGAL_SASL_STATE, message=text))
         received = bytes(request.auth_bytes)
         prepared = gate.prepare(received)

@@ -1,9 +1,9 @@
-"""CreatePartitions, 0 to 3: topics get more partitions, up to a count; never fewer.
+"""CreatePartitions, 0 to 3: add partitions to topics, up to a new count; the count cannot be lowered.
 
-Where the new ones go is the broker's choice unless the request says so. Records that are there stay where they are, so
-keys may change their partition. All topics of a request together may get so many partitions as the controller makes at
-a time (POLICY_VIOLATION for all of them otherwise). From version 3 on, a topic over the quota on changes gets
-THROTTLING_QUOTA_EXCEEDED (KIP-599).
+The broker assigns the new partitions unless the request has an assignment. Existing records do not move, so new records
+of a key may go to another partition. All topics of a request together may get at most as many partitions as the
+controller creates at a time (otherwise POLICY_VIOLATION for all of them). From version 3 on, a topic above the quota on
+changes gets THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""CreateDelegationToken, 1 to 3: a token for the client that asks, or from version 3 on for another owner (KIP-373).
+"""CreateDelegationToken, 1 to 3: create a token for the client, or from version 3 on for another owner (KIP-373).
 
-For another owner the client needs CREATE_TOKENS on that user. Renewers are users. The answer has the secret, the HMAC.
+For another owner the client needs CREATE_TOKENS on that user. Renewers are users. The response has the HMAC, the secret
+of the token.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ixion.protocol.messages.k38_create_delegation_token import (
 )
 
 MOST_RENEWERS: Final = 1_000
-LONGEST_NAME: Final = 1_000  # characters of an owner or a renewer: they are all in one node
+LONGEST_NAME: Final = 1_000  # characters of an owner or a renewer: one metadata node has them all
 
 
 def make(services: Services) -> Handle:
@@ -51,7 +52,7 @@ def make(services: Services) -> Handle:
         )
 
     def answer(call: Call, owner: str) -> CreateDelegationTokenResponse:
-        """Without a token."""
+        """A response without a token."""
         owner_kind, owner_name = split(owner)
         kind, name = split(call.request.connection.principal) if call.version >= OWNER_SINCE else ("", "")
         return CreateDelegationTokenResponse(

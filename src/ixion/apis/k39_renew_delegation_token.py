@@ -1,4 +1,4 @@
-"""RenewDelegationToken, 1 to 2: a token lives longer, up to its greatest age. For its owner, requester and renewers."""
+"""RenewDelegationToken, 1 to 2: extend the life of a token, up to its maximum. For owner, requester and renewers."""
 
 from __future__ import annotations
 

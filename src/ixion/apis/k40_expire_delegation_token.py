@@ -1,6 +1,6 @@
-"""ExpireDelegationToken, 1 to 2: a token ends after a period, or at once if that is negative.
+"""ExpireDelegationToken, 1 to 2: a token expires after a period, or at once if the period is negative.
 
-For its owner, requester and renewers. Connections that were opened with the token stay until it would have expired.
+For owner, requester and renewers. Connections opened with the token stay until it would have expired.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DescribeDelegationToken, 1 to 3: the tokens of some owners, or all, as far as the client may see them.
+"""DescribeDelegationToken, 1 to 3: the tokens of some owners, or all, that the client may see.
 
-A user sees the tokens that it owns, asked for, or may renew. For all others it needs DESCRIBE on the token, or
-DESCRIBE_TOKENS on its owner. The answer has the secrets, as in Kafka.
+A user sees the tokens that it owns, has requested, or may renew. For others it needs DESCRIBE on the token, or
+DESCRIBE_TOKENS on its owner. The response has the secrets, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DeleteGroups (42), versions 0 to 2: groups without members go, with all their offsets (KIP-229)."""
+"""DeleteGroups (42), versions 0 to 2: delete groups without members, with their offsets (KIP-229)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""ElectLeaders, 0 to 2: the preferred replica leads again (type 0), or a partition without a leader gets one at any
-price (type 1; version 1 on, KIP-460), which may lose records.
+"""ElectLeaders, 0 to 2: elect the preferred replica (type 0); or, for a partition without a leader, any live replica
+(type 1, an unclean election, from version 1 on, KIP-460), which may lose records.
 
-Null asks for all partitions; then those that need no election are left out of the answer. Answered when this broker's
-own picture of the cluster shows the leaders that were elected (`DelayedElectLeader`), or after the timeout.
+Null means all partitions; then those that need no election are left out of the response. It is sent when this broker's
+cluster image shows the elected leaders (`DelayedElectLeader`), or after the timeout.
 """
 
 from __future__ import annotations
@@ -111,5 +111,5 @@ def answer(
 
 
 def refusal(keys: list[TopicPartition], code: ErrorCode, version: int) -> Steps[ElectLeadersResponse]:
-    """Version 0 has no place for an error of the whole; the partitions have one in every version."""
+    """Version 0 has no error for the whole response, so each partition gets the code."""
     return answer(dict.fromkeys(keys, code), False, whole=code if version >= 1 else ErrorCode.NONE)

@@ -1,7 +1,7 @@
-"""IncrementalAlterConfigs, 0 to 1: single settings of topics, brokers, loggers and groups are changed (KIP-339).
+"""IncrementalAlterConfigs, 0 to 1: change single settings of topics, brokers, loggers and groups (KIP-339).
 
-SET and DELETE are for every setting, APPEND and SUBTRACT for lists; they begin with the default where nothing is set.
-A broker's name is its id, or empty for all brokers. Levels of loggers (KIP-412) hold until the process ends.
+SET and DELETE apply to every setting, APPEND and SUBTRACT to lists; they start from the default if nothing is set. A
+broker's name is its id, or empty for all brokers. Levels of loggers (KIP-412) are lost when the process ends.
 """
 
 from __future__ import annotations

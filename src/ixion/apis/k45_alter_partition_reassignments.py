@@ -1,7 +1,7 @@
-"""AlterPartitionReassignments, 0 to 1: replicas move to other brokers, or a move is called off (KIP-455).
+"""AlterPartitionReassignments, 0 to 1: move replicas to other brokers, or cancel such a move (KIP-455).
 
-Answered when the moves are begun; ListPartitionReassignments shows which are under way. Version 1 can forbid a change
-of the replication factor (KIP-860).
+The response is sent when the moves have begun; ListPartitionReassignments lists the running ones. Version 1 can forbid
+a change of the replication factor (KIP-860).
 """
 
 from __future__ import annotations

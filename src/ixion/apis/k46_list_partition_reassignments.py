@@ -1,5 +1,5 @@
-"""ListPartitionReassignments, 0: the moves of replicas that are under way (KIP-455), as the controller has them. With
-one broker there are none but those that the tree has from another broker.
+"""ListPartitionReassignments, 0: the running reassignments of replicas (KIP-455), from the controller. A single broker
+has none, unless another broker left some in the tree.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""OffsetDelete (47), version 0: a group forgets how far it has read some partitions (KIP-496).
+"""OffsetDelete (47), version 0: delete committed offsets of a group (KIP-496).
 
-Consumers that are in the group keep it from forgetting the topics they read; members that are no consumers keep it from
-forgetting anything.
+Offsets of topics to which a member is subscribed are not deleted. If the group has members that are not consumers, no
+offset is deleted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def make(services: Services) -> Handle:
 
 
 def answer(request: OffsetDeleteRequest, codes: dict[TopicPartition, ErrorCode]) -> Steps[OffsetDeleteResponse]:
-    """`codes` has the partitions that exist."""
+    """`codes` has only partitions that exist."""
     topics: list[OffsetDeleteResponseTopic] = []
     for topic in request.topics:
         partitions: list[OffsetDeleteResponsePartition] = []

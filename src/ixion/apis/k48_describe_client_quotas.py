@@ -1,8 +1,8 @@
-"""DescribeClientQuotas, 0 to 1: the quotas whose entity the filter matches (KIP-546).
+"""DescribeClientQuotas, 0 to 1: the quotas whose entity matches the filter (KIP-546).
 
-A strict filter matches entities with exactly the types that it names; another one matches those that have more. A
-filter that Kafka refuses is refused: an entity type that is empty, unknown or named twice, a match string where there
-must be none or the other way round, and addresses together with users or client ids.
+A strict filter matches entities with exactly its types; otherwise an entity may have more. We refuse the filters that
+Kafka refuses: an entity type that is empty, unknown or repeated; a missing or unexpected match string; and addresses
+together with users or client ids.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def check(components: tuple[ComponentData, ...]) -> None:
         if kind in seen:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"entity type '{kind}' is in the filter more than once")
         if kind not in ENTITY_TYPES:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"'{kind}' is no entity type: {', '.join(ENTITY_TYPES)}")
+            text = f"'{kind}' is not an entity type; these are {', '.join(ENTITY_TYPES)}"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
         if component.match_type not in (EXACT, DEFAULT, SPECIFIED):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"match type {component.match_type} is unknown")
         if (component.match is None) == (component.match_type == EXACT):

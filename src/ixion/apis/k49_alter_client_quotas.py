@@ -1,9 +1,9 @@
 """AlterClientQuotas, 0 to 1: set and remove the quotas of users, client ids, and users with client ids (KIP-546).
 
-Each entry is changed as a whole or not at all. producer_byte_rate and consumer_byte_rate are whole bytes a second,
-request_percentage a percentage of one core, controller_mutation_rate partitions created and deleted a second (KIP-599);
-an address has connection_creation_rate, whole connections a second (KIP-612), and nothing else. Addresses are written
-as addresses: a host name, which Kafka would look up, is refused.
+Each entry is changed as a whole or not at all. producer_byte_rate and consumer_byte_rate are whole bytes per second,
+request_percentage a percentage of one core, controller_mutation_rate partitions created and deleted per second
+(KIP-599). An address may only have connection_creation_rate, whole connections per second (KIP-612). A host name, which
+Kafka would resolve, is refused: use an IP address.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ixion.protocol.messages.k49_alter_client_quotas import (
 from ixion.quota.limits import CONNECTIONS, KINDS, MUTATION, REQUEST
 
 MOST_ENTRIES: Final = 1_000  # in one request: each is a change of the metadata
-MOST_OPS: Final = 100  # of one entry; there are fewer quotas
+MOST_OPS: Final = 100  # per entry; there are fewer quotas
 FRACTIONS: Final = frozenset({REQUEST, MUTATION})
 
 
@@ -47,7 +47,7 @@ def make(services: Services) -> Handle:
             code, message = ErrorCode.NONE, None
             try:
                 if many:
-                    raise invalid(f"{len(request.entries)} entries in one request, {MOST_ENTRIES} allowed")
+                    raise invalid(f"{len(request.entries)} entries in one request; {MOST_ENTRIES} are allowed")
                 kind, entity = place_of(entry.entity)
                 check(entry, (CONNECTIONS,) if kind == "ips" else KINDS)
                 change = partial(changed, ops=entry.ops)
@@ -81,14 +81,14 @@ def place_of(entity: tuple[EntityData, ...]) -> tuple[str, str]:
         return "ips", address_of(entity[0].entity_name)
     others = [kind for kind in nodes if kind not in (USER, CLIENT_ID)]
     if others:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"'{others[0]}' is no entity type")
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"'{others[0]}' is not an entity type")
     if USER not in nodes:
         return "clients", nodes[CLIENT_ID]
     return "users", f"{nodes[USER]}/clients/{nodes[CLIENT_ID]}" if CLIENT_ID in nodes else nodes[USER]
 
 
 def address_of(name: str | None) -> str:
-    """The node of an address, in the form in which sockets have it."""
+    """The node of an address, in the form that sockets return."""
     if name is None:
         return paths.DEFAULT_ENTITY
     try:
@@ -99,10 +99,10 @@ def address_of(name: str | None) -> str:
 
 def check(entry: EntryData, known: Sequence[str]) -> None:
     if len(entry.ops) > MOST_OPS:
-        raise invalid(f"there are no {len(entry.ops)} quotas")
+        raise invalid(f"{len(entry.ops)} changes of one entity; {MOST_OPS} are allowed")
     for op in entry.ops:
         if op.key not in known:
-            raise invalid(f"'{op.key}' is no quota here: {', '.join(known)}")
+            raise invalid(f"'{op.key}' is not a quota of this entity; these are {', '.join(known)}")
         if not op.remove:
             if not 0 < op.value < float("inf"):
                 raise invalid(f"{op.key} must be more than 0, not {op.value}")

@@ -1,6 +1,6 @@
-"""DescribeUserScramCredentials, 0: the mechanisms and iterations of users; never their keys.
+"""DescribeUserScramCredentials, 0: the SCRAM mechanisms and iterations of users; never their keys.
 
-Without names the answer has every user. A user that is named twice, or has none, gets a code; the codes are Kafka's.
+Without names the response has every user. A user that is named twice, or has no credentials, gets Kafka's error code.
 """
 
 from __future__ import annotations

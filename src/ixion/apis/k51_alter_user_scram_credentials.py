@@ -1,9 +1,8 @@
 """AlterUserScramCredentials, 0: set and delete the SCRAM credentials of users.
 
-All changes of a user are made together or not at all: if one of them is refused, none is made. The client sends the
-salted password, so the slow part of SCRAM is done there. The codes are Kafka's: UNACCEPTABLE_CREDENTIAL for an empty
-name or iterations out of range, DUPLICATE_RESOURCE for a user and mechanism named twice, RESOURCE_NOT_FOUND for a
-deletion of nothing.
+If one change of a user is refused, none of that user's changes is made. The client sends the salted password, so the
+slow part of SCRAM is done there. The codes are Kafka's: UNACCEPTABLE_CREDENTIAL for an empty name or iterations out of
+range, DUPLICATE_RESOURCE for a repeated user and mechanism, RESOURCE_NOT_FOUND if there is nothing to delete.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def make(services: Services) -> Handle:
             try:
                 if len(wanted) > MOST_USERS:
                     raise KafkaError(
-                        ErrorCode.INVALID_REQUEST, f"{len(wanted)} users in one request, {MOST_USERS} allowed"
+                        ErrorCode.INVALID_REQUEST, f"{len(wanted)} users in one request; {MOST_USERS} are allowed"
                     )
                 check(user, changes)
                 await translated(configs.alter("users", paths.sanitized(user), partial(changed, changes=changes)))
@@ -62,7 +61,7 @@ def make(services: Services) -> Handle:
 
 def check(user: str, changes: list[Change]) -> None:
     if not user:
-        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user has a name")
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "the name of the user is empty")
     mechanisms = [change.mechanism for change in changes]
     if len(set(mechanisms)) < len(mechanisms):
         raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, "a user and mechanism is in the request more than once")
@@ -74,7 +73,7 @@ def check(user: str, changes: list[Change]) -> None:
                 text = f"{change.iterations} iterations; {LEAST_ITERATIONS} to {MOST_ITERATIONS} are allowed"
                 raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, text)
             if not change.salt or not change.salted_password:
-                raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a credential has a salt and a salted password")
+                raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a credential needs a salt and a salted password")
 
 
 def changed(config: dict[str, str], changes: list[Change]) -> Mapping[str, str]:

@@ -1,8 +1,8 @@
-"""DescribeQuorum, 0 to 2: the voters that keep the metadata. There is one controller, which is leader and only voter.
+"""DescribeQuorum, 0 to 2: the voters of the metadata quorum. We report the controller as the leader and only voter.
 
-Kafka's controllers agree on a log, `__cluster_metadata`; here the metadata is a tree, and what stands for the end of
-the log is the number of changes that the broker's picture of the cluster has seen. Version 1 brought times, 2 the
-controllers' addresses (KIP-853), for which those of the broker stand, as it is the controller.
+Kafka's controllers replicate a log, `__cluster_metadata`; our metadata is a tree. As the end of the log we report the
+number of changes in this broker's cluster image. Version 1 brought times, 2 the controllers' addresses (KIP-853), which
+are those of the broker that is the controller.
 """
 
 from __future__ import annotations

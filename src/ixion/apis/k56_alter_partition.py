@@ -1,7 +1,7 @@
-"""AlterPartition, 2 to 3: a leader asks the controller for other in-sync replicas (KIP-497).
+"""AlterPartition, 2 to 3: a leader asks the controller to change the ISR (KIP-497).
 
-Version 3 has the broker epochs with which the members fetched (KIP-903); the controller refuses a member that has
-registered again since, because it may have lost its disk. Apache Kafka's leaders send -1 there, which is let through.
+Version 3 has the broker epochs with which the replicas fetched (KIP-903). The controller refuses a replica whose broker
+has registered again since, because it may have lost its disk. Apache Kafka's leaders send -1, which is accepted.
 Only brokers send it.
 """
 
@@ -27,7 +27,7 @@ def make(services: Services) -> Handle:
         request = cast(AlterPartitionRequest, call.body)
         if not brokers.admits(call, "AlterPartition"):
             return refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        assert isinstance(controller, ClusterController)  # there are brokers only where it is one
+        assert isinstance(controller, ClusterController)  # only such a controller has other brokers
         try:
             return await translated(controller.isr.alter(request))
         except KafkaError as error:

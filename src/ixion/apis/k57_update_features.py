@@ -1,8 +1,8 @@
-"""UpdateFeatures, 0 to 2: the levels of features that are in force, all of those in the request or none (KIP-584).
+"""UpdateFeatures, 0 to 2: change the levels of features, all in the request or none (KIP-584).
 
-A level must be one that the broker supports; 0 switches a feature off. Lowering one needs a type that says so: 2, a
-safe downgrade, or 3, an unsafe one; version 0 had a flag for it. Version 1 brought checking without changing. Up to
-version 1 features have results of their own, but as all fail together the error of the whole is what counts.
+The broker must support the level; 0 switches a feature off. To lower a level, the request must be a downgrade: type 2
+(safe) or 3 (unsafe); version 0 had a flag for it. Version 1 brought validate_only. Up to version 1 each feature has its
+own result, but all fail together, so the error of the whole response is what counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ixion.protocol.messages.k57_update_features import (
 UPGRADE: Final = 1
 DOWNGRADES: Final = (2, 3)
 
-MOST_UPDATES: Final = 1_000  # of one request; they are checked in one turn of the loop
+MOST_UPDATES: Final = 1_000  # per request; they are checked in one turn of the loop
 
 
 def make(services: Services) -> Handle:
@@ -61,23 +61,23 @@ def make(services: Services) -> Handle:
 
 def updated(current: dict[str, int], updates: tuple[FeatureUpdateKey, ...], version: int) -> dict[str, int]:
     if len(updates) > MOST_UPDATES:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no {len(updates)} features")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{len(updates)} features are too many")
     twice = [name for name, count in Counter(each.feature for each in updates).items() if count > 1]
     if twice:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"features that are in the request twice: {', '.join(twice)}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"features in the request more than once: {', '.join(twice)}")
     wanted = dict(current)
     for update in updates:
         kind = (DOWNGRADES[0] if update.allow_downgrade else UPGRADE) if version == 0 else update.upgrade_type
         name, level, now = update.feature, update.max_version_level, current.get(update.feature, 0)
         if name not in SUPPORTED:
-            raise refusal(name, level, f"there is no such feature; there are {', '.join(SUPPORTED)}")
+            raise refusal(name, level, f"unknown feature; the features are {', '.join(SUPPORTED)}")
         lowest, highest = SUPPORTED[name]
         if kind not in (UPGRADE, *DOWNGRADES):
-            raise refusal(name, level, f"{kind} is no kind of change")
+            raise refusal(name, level, f"unknown upgrade type {kind}")
         if not lowest <= level <= highest:
             raise refusal(name, level, f"levels {lowest} to {highest} are supported")
         if level < now and kind == UPGRADE:
-            raise refusal(name, level, f"it is at {now}, and to lower it the request must be a downgrade")
+            raise refusal(name, level, f"it is at {now}, and only a downgrade can lower it")
         if level > now and kind in DOWNGRADES:
             raise refusal(name, level, f"it is at {now}, which a downgrade cannot raise")
         wanted[name] = level

@@ -1,8 +1,8 @@
-"""DescribeCluster, 0 to 2: id, controller and brokers of the cluster, and what the client may do with it.
+"""DescribeCluster, 0 to 2: id, controller and brokers of the cluster, and the client's authorized operations on it.
 
-Version 1 brought the kind of endpoint (KIP-919): controllers have no listener of their own here, so a client that asks
-for one gets an error. Version 2 asks for fenced brokers as well (KIP-1073); a broker that is registered is never
-fenced. Addresses are those of the listener that the client came by.
+Version 1 brought the type of endpoint (KIP-919): our controllers have no listener of their own, so a request for
+controllers gets an error. Version 2 can include fenced brokers (KIP-1073); our registered brokers are never fenced.
+Addresses are those of the client's listener.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def make(services: Services) -> Handle:
             code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if kind == CONTROLLERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             return DescribeClusterResponse(
                 error_code=code,
-                error_message=f"this endpoint is a broker's; endpoints of type {kind} are not here",
+                error_message=f"this is the endpoint of a broker; endpoint type {kind} is not supported",
                 endpoint_type=BROKERS,
                 cluster_id="",
                 brokers=(),

@@ -1,6 +1,6 @@
-"""DescribeProducers, 0: the producers that a partition remembers, and where their open transactions begin (KIP-664).
+"""DescribeProducers, 0: the producers in a partition's state, and where their open transactions begin (KIP-664).
 
-Every replica answers, not only the leader: Kafka's tool looks for hanging transactions broker by broker.
+Every replica responds, not only the leader: Kafka's tool searches for hanging transactions broker by broker.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ListTransactions, 0-2: the transactional ids that this broker coordinates (KIP-664).
 
-Filters: states by name (names that are none are given back), producer ids, version 1 on how long a transaction has run
-(milliseconds, KIP-994), version 2 on a regular expression that the whole id must match (KIP-1152), in the syntax of
-RE2. Ids are looked at in turns of the loop, and the answer is encoded in turns.
+Filters: states by name (the response lists unknown names), producer ids, from version 1 the age of a transaction
+(milliseconds, KIP-994), from version 2 a regular expression that must match the whole id (KIP-1152), in RE2 syntax. The
+ids are filtered, and the response is encoded, in turns of the loop.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def make(services: Services) -> Handle:
         request = cast(AllocateProducerIdsRequest, call.body)
         if not brokers.admits(call, "AllocateProducerIds"):
             return answer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        assert isinstance(controller, ClusterController)  # there are brokers only where it is one
+        assert isinstance(controller, ClusterController)  # only such a controller has other brokers
         try:
             block = await translated(controller.producer_ids.allocate(request.broker_id, request.broker_epoch))
         except KafkaError as error:

@@ -1,8 +1,8 @@
-"""ConsumerGroupHeartbeat (68), versions 0 and 1: all that a member and its group say to each other (KIP-848).
+"""ConsumerGroupHeartbeat (68), versions 0 and 1: the one request between a member and its consumer group (KIP-848).
 
-Version 0 leaves it to the broker to name a new member; in version 1 members name themselves, and may subscribe by a
-pattern, which the broker resolves (the syntax of RE2; it matches whole names of topics, internal ones included).
-The answer comes when what changed is in the log.
+In version 0 the broker generates the id of a new member; in version 1 members choose it, and may subscribe by a
+pattern, which the broker resolves (RE2 syntax; it must match the whole name of a topic, internal topics included). The
+response is sent when the changes are in the log.
 """
 
 from __future__ import annotations

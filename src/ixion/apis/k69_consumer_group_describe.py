@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (69), versions 0 and 1: the state and the members of consumer groups (KIP-848).
 
-Version 1 says which members speak the classic protocol (KIP-1099). A classic group is GROUP_ID_NOT_FOUND here.
+Version 1 shows which members use the classic protocol (KIP-1099). A classic group gets GROUP_ID_NOT_FOUND.
 """
 
 from __future__ import annotations

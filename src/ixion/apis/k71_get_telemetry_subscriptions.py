@@ -1,7 +1,7 @@
-"""GetTelemetrySubscriptions, 0: no metrics are wanted from clients (KIP-714).
+"""GetTelemetrySubscriptions, 0: the broker wants no metrics from clients (KIP-714).
 
-As in Kafka without a plugin that takes metrics, ApiVersions does not list this API, so that clients do not ask; one
-that does ask gets an id, an empty subscription, and the time after which to ask again.
+As in Kafka without a metrics plugin, ApiVersions does not list this API, so clients do not send it. A client that does
+send it gets an id, an empty subscription, and the time after which to ask again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ixion.protocol.messages.k71_get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 
-SUBSCRIPTION: Final = 0  # the one there is, of nothing
+SUBSCRIPTION: Final = 0  # id of the empty subscription
 INTERVAL_MS: Final = 300_000
 MAX_BYTES: Final = 1_048_576
 COMPRESSION_TYPES: Final = (4, 3, 1, 2)  # zstd, lz4, gzip, snappy, in Kafka's order of preference

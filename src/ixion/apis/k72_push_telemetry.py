@@ -1,4 +1,4 @@
-"""PushTelemetry, 0: metrics of a client, without a subscription; they are checked as Kafka does, and dropped."""
+"""PushTelemetry, 0: metrics of a client without a subscription; they are checked as in Kafka, and dropped."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""ListConfigResources, 0 to 1: the names of what has settings.
+"""ListConfigResources, 0 to 1: the names of resources that have settings.
 
-Version 0 listed subscriptions of client metrics only (KIP-714), of which there are none; version 1 lists any type, and
-all of them if none is named (KIP-1142). An unknown type is answered with UNSUPPORTED_VERSION, as Kafka does.
+Version 0 lists only subscriptions of client metrics (KIP-714), of which there are none; version 1 lists the requested
+types, or all types (KIP-1142). An unknown type gets UNSUPPORTED_VERSION, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""DescribeTopicPartitions, 0: topics with all that is known of their partitions, page by page (KIP-966).
+"""DescribeTopicPartitions, 0: topics and their partitions, page by page (KIP-966).
 
-Topics come in the order of their names, however they were asked for; no names ask for all. An answer has at most so
-many partitions as the request and max.request.partition.size.limit allow, and a cursor says where the next begins:
+Topics are sorted by name; no names mean all topics. A response has at most as many partitions as the request and
+max.request.partition.size.limit allow, and a cursor at which the next page begins:
 
     limit 3, topics a (2 partitions) and b (2)     a-0 a-1 b-0, next: b from 1 on
     cursor (b, 1)                                  b-1
 
-A cursor that makes no sense is answered with INVALID_REQUEST for each topic that was named.
-Eligible leader replicas are not kept: a replica that leaves the ISR is not remembered.
+With an invalid cursor each named topic gets INVALID_REQUEST.
+We do not track eligible leader replicas (ELR).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def make(services: Services) -> Handle:
 
 
 def visible(rights: Rights, names: list[str], named: bool) -> Steps[tuple[list[str], list[str]]]:
-    """The topics that the client may describe, and of those that it named the others."""
+    """The topics that the client may describe; and the others, if the client named them."""
     kept: list[str] = []
     others: list[str] = []
     for name in names:

@@ -1,4 +1,4 @@
-"""The leader of a partition, for answers that send a client there (KIP-951)."""
+"""The current leader of a partition, for responses that redirect a client (KIP-951)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from ixion.replica.manager import ReplicaManager
 
 
 def leader_of(image: ClusterImage, replicas: ReplicaManager, topic: str, number: int) -> tuple[int, int]:
-    """(broker id, leader epoch); -1 for what is not known.
+    """(broker id, leader epoch); -1 for an unknown value.
 
-    A replica here may know a newer leader than the image, because LeaderAndIsr comes before UpdateMetadata. A broker
-    that has stopped leading, and knows of no other leader yet, does not name itself.
+    The local replica may know a newer leader than the image, because LeaderAndIsr comes before UpdateMetadata. If this
+    broker no longer leads, and does not know the new leader yet, it does not return itself.
     """
     leader, epoch = -1, -1
     shown = image.partition(topic, number)

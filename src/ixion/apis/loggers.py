@@ -1,7 +1,7 @@
-"""Python's loggers under the names of Kafka's log levels: what `kafka-configs --entity-type broker-loggers` sees.
+"""Python's loggers with Kafka's names of log levels, for `kafka-configs --entity-type broker-loggers`.
 
-A level holds until the process ends. A logger without one of its own has that of the nearest above it; `root` is above
-all. Deleting a level lets the logger follow again; only the root must keep one.
+A level is lost when the process ends. A logger without its own level inherits that of the nearest parent; `root` is the
+parent of all. Deleting a level makes the logger inherit again; only the root must keep its level.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ LEVELS: Final[Mapping[str, int]] = {"FATAL": 50, "ERROR": 40, "WARN": 30, "INFO"
 
 
 def logger_levels() -> dict[str, str]:
-    """The level in force for each logger there is, and for those above them, even those not asked for yet."""
+    """The effective level of each logger, and of their parents, even those that do not exist yet."""
     names = sorted(logging.root.manager.loggerDict)
     levels = {name: _name(logging.getLogger(name).getEffectiveLevel()) for name in names}
     return {ROOT: _name(logging.root.level), **levels}
 
 
 def check_level(name: str, level: str | None) -> None:
-    """`level` None: the logger is to follow the one above it."""
+    """`level` None: the logger inherits its level."""
     if name not in logger_levels():
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger '{name}'")
     if level is None:
@@ -32,7 +32,7 @@ def check_level(name: str, level: str | None) -> None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "the root logger must keep a level")
     elif level not in LEVELS:
         raise KafkaError(
-            ErrorCode.INVALID_CONFIG, f"'{level}' is no level for logger '{name}'; levels are {', '.join(LEVELS)}"
+            ErrorCode.INVALID_CONFIG, f"'{level}' is not a level for logger '{name}'; levels are {', '.join(LEVELS)}"
         )
 
 
@@ -42,5 +42,5 @@ def set_level(name: str, level: str | None) -> None:
 
 
 def _name(level: int) -> str:
-    """Python allows any number: it is called after the highest level that it reaches."""
+    """The name of the highest level up to `level`: Python allows any number."""
     return next((name for name, number in LEVELS.items() if level >= number), "TRACE")

@@ -1,8 +1,8 @@
-"""A request of very many elements: decoded in turns of the loop, one such request after the other, and then handled.
+"""Decodes a request with very many elements in turns of the loop, then handles it.
 
-A fetch of 100,000 partitions takes 30 to 50 ms to decode. Only other requests like it wait for that: they share one
-lane (`timer.lane`), so that a crowd of them has no more of the loop than one. What was decoded counts in the memory
-pool until the request is released. If the client disconnects meanwhile, the rest is not decoded.
+A fetch of 100,000 partitions takes 30 to 50 ms to decode. Only other such requests wait for that: they share one lane
+(`timer.lane`), so that many of them get no more of the loop than one. The decoded request counts in the memory pool
+until it is released. If the client disconnects meanwhile, decoding stops.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ixion.wire.answer import Later
 if TYPE_CHECKING:
     from ixion.network.request import Request
 
-ELEMENT_BYTES: Final = 200  # that one decoded element takes; measured, 100 to 240
+ELEMENT_BYTES: Final = 200  # memory of one decoded element; 100 to 240 were measured
 
-_finishing: set[asyncio.Task[None]] = set()  # the loop itself holds them weakly only
+_finishing: set[asyncio.Task[None]] = set()  # strong references: the loop keeps only weak ones
 
 
 class LongRequest:

@@ -1,14 +1,14 @@
-"""Holds clients to their quotas: bytes produced and fetched, changes of topics, and time of the event loop.
+"""Enforces client quotas: bytes produced and fetched, changes of topics, and time of the event loop.
 
-What a request costs is recorded when it is handled; how long its client must wait is stamped into the answer in one
-place (`Call.encode`), and the connection is not read until then. Handlers know nothing of it. The answer itself is not
-held back, and a fetch that is too much is given all the same: the wait behind it makes up for it. (Kafka empties the
-answer.) A fetch gives no more than the quota allows in all windows together.
+The cost of a request is recorded when it is handled. `Call.encode` writes the throttle time into the response, and the
+connection is not read for that time. Handlers have no code for quotas. The response itself is not delayed, and a fetch
+above the quota still returns its records; the throttle time makes up for it. (Kafka empties the response.) A fetch
+returns no more than the quota allows in all windows together.
 
-The controller calls `Call.charge` with the partitions that a request creates or deletes, once it knows that it could:
-it may refuse (THROTTLING_QUOTA_EXCEEDED), for clients new enough to expect that (`STRICT_SINCE`, KIP-599).
+The controller calls `Call.charge` with the partitions that a request creates or deletes, after it has checked them. It
+may refuse (THROTTLING_QUOTA_EXCEEDED) clients that are new enough to expect that (`STRICT_SINCE`, KIP-599).
 
-What brokers send each other, and logging in, is not counted.
+Requests between brokers, and logins, are not counted.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ EXEMPT: Final = frozenset(
     }
 )
 REPLICA_STATE_SINCE: Final = 15
-# Older versions of these, and Metadata that creates topics, are never refused: their clients wait.
+# Older versions of these, and Metadata that creates topics, are never refused, only throttled.
 STRICT_SINCE: Final = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
 CHANGES: Final = frozenset({*STRICT_SINCE, ApiKey.METADATA})
 NEVER: Final = 1 << 16
-PERCENT_NS: Final = 10_000_000  # of one core, in a second
+PERCENT_NS: Final = 10_000_000  # one percent of a second
 
 
 def metered(key: ApiKey, handle: Handle, quotas: Quotas, mutations: Mutations) -> Handle:
@@ -71,7 +71,7 @@ def metered(key: ApiKey, handle: Handle, quotas: Quotas, mutations: Mutations) -
         if limits.has(REQUEST):
             used = (perf_counter_ns() - begun_ns) / PERCENT_NS
             waiting.wait_ms = max(waiting.wait_ms, quotas.record(REQUEST, user, client_id, used))
-        if outcome is None and waiting.wait_ms > 0:  # there will be no answer
+        if outcome is None and waiting.wait_ms > 0:  # there will be no response
             request.connection.throttle(waiting.wait_ms)
         return outcome
 
@@ -79,12 +79,12 @@ def metered(key: ApiKey, handle: Handle, quotas: Quotas, mutations: Mutations) -
 
 
 class Waiting:
-    """What a client must wait for, known in part before there is an answer."""
+    """The throttle time of a request, known in part before there is a response."""
 
     def __init__(self, wait_ms: int) -> None:
         self.wait_ms = wait_ms
         self.record: Callable[[Struct], int] | None = None
-        self.left_ms: Callable[[], int] | None = None  # of a wait that began before there was an answer
+        self.left_ms: Callable[[], int] | None = None  # the rest of a throttle time that began before the response
 
     def settle(self, answer: Struct) -> int:
         if self.record is not None:
@@ -96,7 +96,7 @@ class Waiting:
 
 
 class Charge:
-    """Notes the changes of one request. KafkaError THROTTLING_QUOTA_EXCEEDED if the client must wait first."""
+    """Records the changes of one request. KafkaError THROTTLING_QUOTA_EXCEEDED if the client must wait first."""
 
     def __init__(
         self, quotas: Quotas, mutations: Mutations, user: str, client_id: str, strict: bool, waiting: Waiting

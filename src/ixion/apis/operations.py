@@ -1,4 +1,4 @@
-"""Operations that a client may be authorised for, as bits of the numbers that ACLs use."""
+"""Authorized operations of a client, as a bit field of the operation numbers of ACLs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def bits(kind: ResourceKind) -> int:
     return field
 
 
-# Everybody may do everything: what applies to each kind of resource.
+# Without an authorizer: all operations that apply to each kind of resource.
 ON_TOPIC: Final = bits(ResourceKind.TOPIC)
 ON_GROUP: Final = bits(ResourceKind.GROUP)
 ON_CLUSTER: Final = bits(ResourceKind.CLUSTER)
 
 
 def topic_operations(rights: Rights | None, name: str) -> int:
-    """What the client may do with a topic; without an authorizer, everything."""
+    """The client's operations on a topic; without an authorizer, all."""
     return ON_TOPIC if rights is None else allowed(rights, ResourceKind.TOPIC, name)
 
 
@@ -35,7 +35,7 @@ def group_operations(rights: Rights | None, name: str) -> int:
 
 
 def cluster_operations(rights: Rights | None) -> int:
-    """A client that may not describe the cluster sees none of its other rights."""
+    """The client's operations on the cluster; none if it may not describe the cluster."""
     if rights is None:
         return ON_CLUSTER
     known = allowed(rights, ResourceKind.CLUSTER, CLUSTER_NAME)

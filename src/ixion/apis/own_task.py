@@ -1,9 +1,8 @@
-"""Handlers that run in an asyncio task of their own: those that wait for the controller.
+"""Runs handlers that wait for the controller in their own asyncio task.
 
-The controller makes one change at a time and writes to a disk. A handler that returned an awaitable would keep one of
-the num.io.threads places until then, and eight clients that create topics would stop all produces and fetches. So such
-a handler answers `LATER`. There are at most as many of these tasks as connections, because a connection has one request
-in flight.
+The controller makes one change at a time and writes to a disk. A handler that returned an awaitable would occupy one of
+num.io.threads until then, and eight clients that create topics would stop all produces and fetches. So such a handler
+returns `LATER`. There are at most as many tasks as connections, because a connection has one request in flight.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ logger = logging.getLogger(__name__)
 
 
 def in_own_task(handle: Callable[[Call], Awaitable[Outcome]]) -> Handle:
-    """`handle` as a handler that keeps none of the num.io.threads places."""
-    tasks: set[asyncio.Task[None]] = set()  # the loop itself holds them weakly only
+    """`handle` as a handler that occupies none of num.io.threads."""
+    tasks: set[asyncio.Task[None]] = set()  # strong references: the loop keeps only weak ones
 
     async def run(call: Call) -> None:
         try:
@@ -32,8 +31,8 @@ def in_own_task(handle: Callable[[Call], Awaitable[Outcome]]) -> Handle:
         except asyncio.CancelledError:
             call.release()
             raise
-        except MetadataError as error:  # the tree is out of reach, or the session has expired: it is being replaced
-            logger.warning("API key %d from %s is not answered: %s", call.header.api_key, call.address, error)
+        except MetadataError as error:  # the tree is unreachable, or the session has expired and is being replaced
+            logger.warning("API key %d from %s gets no response: %s", call.header.api_key, call.address, error)
             call.fail()
         except Exception:
             logger.exception("API key %d from %s failed", call.header.api_key, call.address)

@@ -1,6 +1,6 @@
-"""The rule for every list of every served API: what becomes of names that a request repeats.
+"""The rule for repeated entries in every list of every served API. See `ixion.apis.distinct` for the rules.
 
-A test walks the message tables and fails for a list that has no rule. See `ixion.apis.distinct` for what a rule does.
+A test walks the message tables and fails for a list without a rule.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NUMBERS: Final = once()
 REPLICAS: Final = {"isr": NUMBERS, "replicas": NUMBERS, "adding_replicas": NUMBERS, "removing_replicas": NUMBERS}
 KNOWN_REPLICAS: Final = {"isr": NUMBERS, "replicas": NUMBERS, "offline_replicas": NUMBERS}
 RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
-    # Each entry has records. All of them are appended, where Kafka would keep the last batch of a partition only.
+    # Each entry has records. All of them are appended; Kafka would append only the last batch of a partition.
     ApiKey.PRODUCE: {"topic_data": as_sent(partition_data=as_sent())},
     ApiKey.FETCH: {
         "topics": once("topic", "topic_id", partitions=once("partition")),
@@ -93,14 +93,14 @@ RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
         )
     },
     ApiKey.TXN_OFFSET_COMMIT: {"topics": once("name", partitions=once("partition_index"))},
-    # The first result is that of the first rule or filter, and so on.
+    # Results are in the order of the rules or filters.
     ApiKey.CREATE_ACLS: {"creations": as_sent()},
     ApiKey.DELETE_ACLS: {"filters": as_sent()},
     ApiKey.DESCRIBE_CONFIGS: {"resources": once("resource_type", "resource_name", configuration_keys=once())},
     ApiKey.ALTER_CONFIGS: {"resources": twice("resource_type", "resource_name", configs=twice("name"))},
     ApiKey.ALTER_REPLICA_LOG_DIRS: {"dirs": once("path", topics=once("name", partitions=NUMBERS))},
     ApiKey.DESCRIBE_LOG_DIRS: {"topics": once("topic", partitions=NUMBERS)},
-    # The first assignment is that of the first new partition, and so on.
+    # Assignments are in the order of the new partitions.
     ApiKey.CREATE_PARTITIONS: {"topics": twice("name", assignments=as_sent(broker_ids=twice()))},
     ApiKey.CREATE_DELEGATION_TOKEN: {"renewers": once("principal_type", "principal_name")},
     ApiKey.DESCRIBE_DELEGATION_TOKEN: {"owners": once("principal_type", "principal_name")},
@@ -141,7 +141,7 @@ RULES: Final[Mapping[ApiKey, Mapping[str, Rule]]] = {
 
 
 def rules_of(key: ApiKey) -> dict[str, Rule]:
-    """The rules that can change a request; those of a Produce, for one, cannot, and its lists are not walked."""
+    """The rules that can change a request. Those of Produce cannot, so its lists are not walked."""
     return {field: rule for field, rule in RULES.get(key, {}).items() if can_change(rule)}
 
 

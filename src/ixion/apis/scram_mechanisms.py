@@ -1,4 +1,4 @@
-"""SCRAM mechanisms by the numbers that DescribeUserScramCredentials and AlterUserScramCredentials have for them."""
+"""SCRAM mechanisms by their numbers in DescribeUserScramCredentials and AlterUserScramCredentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the broker serves: the one list. ApiVersions answers from it, requests of other keys are refused."""
+"""The one list of API keys that the broker serves. ApiVersions uses it; requests with other keys are refused."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ SERVED: Final = (
     ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
 )
-# Answered, but not in the list of ApiVersions: telemetry as in Kafka without a plugin for it, so that clients do not
-# ask; and what is sent without asking for versions: the requests of a controller, and ControlledShutdown.
+# Served, but not listed in ApiVersions: telemetry, as in Kafka without a plugin, so that clients do not send it; and
+# requests whose senders do not ask for versions: those of a controller, and ControlledShutdown.
 UNLISTED: Final = frozenset(
     {
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
@@ -86,5 +86,5 @@ UNLISTED: Final = frozenset(
         ApiKey.CONTROLLED_SHUTDOWN,
     }
 )
-# In the list only where there may be other brokers: on ZooKeeper. Those ask for versions before they send these.
+# Listed only if there may be other brokers (with ZooKeeper), which ask for versions before they send these.
 BETWEEN_BROKERS: Final = frozenset({ApiKey.ALTER_PARTITION, ApiKey.ALLOCATE_PRODUCER_IDS})

@@ -1,4 +1,4 @@
-"""What handlers may use. Each takes from it, once, the few things it needs."""
+"""The parts of the broker that handlers may use. Each handler takes the few it needs, once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Services:
     replicas: ReplicaManager
     control: Control
     controller: Controller | ClusterController
-    create_topics: CreateTopics  # on whichever broker the controller is
+    create_topics: CreateTopics  # on the broker that is the controller
     timer: Timer
     internal_topics: dict[str, InternalTopic]  # by name
     make_groups: Callable[[], GroupCoordinator]
@@ -53,14 +53,14 @@ class Services:
     quotas: Quotas
     mutations: Mutations
     address_rates: AddressRates
-    authorizer: Authorizer | None  # None: everybody may do everything
-    acls: Acls | None  # with an authorizer: the rules that it goes by
+    authorizer: Authorizer | None  # None: every client may do everything
+    acls: Acls | None  # with an authorizer: its rules
     clock_ms: Callable[[], int]
     loop: asyncio.AbstractEventLoop
 
     @property
     def groups(self) -> GroupCoordinator:
-        """Made when it is first asked for: its code is a third of all that a broker imports."""
+        """Made on first use: its code is a third of all that a broker imports."""
         return self.make_groups()
 
     @property

@@ -1,8 +1,8 @@
-"""Handlers of requests with long lists: the loop has its turn while one of them is at work.
+"""Handlers of requests with long lists, which give the loop its turns.
 
-Such a handler is a generator that yields after each element and returns the answer. Short work is done, and answered,
-when the handler returns. What takes longer than a turn of `ixion.timer.turns` goes on in the lane of long requests and
-answers later, so it keeps none of the num.io.threads places. If the client goes meanwhile, the rest is not done.
+Such a handler is a generator that yields after each element and returns the response. Short work is done at once. Work
+that takes longer than a turn of `ixion.timer.turns` continues in the lane of long requests and responds later, so it
+occupies none of num.io.threads. If the client disconnects meanwhile, the work stops.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ixion.wire.answer import LATER, Later
 
 
 def sliced(handle: Callable[[Call], Steps[Struct | Later]]) -> Handle:
-    """`handle` as a handler whose work is done in turns. After LATER it answers by `call.respond` itself."""
+    """`handle` as a handler that works in turns. If it returns LATER, it calls `call.respond` itself."""
 
     def start(call: Call) -> Outcome:
         steps = handle(call)
@@ -30,7 +30,7 @@ def sliced(handle: Callable[[Call], Steps[Struct | Later]]) -> Handle:
 
 
 def respond_in_turns(call: Call, steps: Steps[Struct]) -> None:
-    """Answers with what `steps` returns: at once if that is short work."""
+    """Respond with the result of `steps`, at once if that is short work."""
     result = run_turn(steps)
     if result is not None:
         call.respond(result[0])

@@ -1,7 +1,7 @@
-"""What requests about delegation tokens (38 to 41) have in common: which clients may send them.
+"""Checks which clients may send requests about delegation tokens (38 to 41).
 
-As in Kafka, a client must have proved its identity by other means than a token: otherwise a token could make itself
-live for ever. Without delegation.token.secret.key there are no tokens.
+As in Kafka, a client that authenticated with a token may not: otherwise a token could be renewed for ever with itself.
+Without delegation.token.secret.key there are no tokens.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ixion.security.principal import ANONYMOUS
 if TYPE_CHECKING:
     from ixion.controller.tokens import TokenManager
 
-OWNER_SINCE: Final = 3  # a token has an owner and the user that asked for it (KIP-373)
+OWNER_SINCE: Final = 3  # a token has an owner and the user that requested it (KIP-373)
 
 
 def requester_of(call: Call) -> str:
-    """The principal. KafkaError if the client may send no request about tokens."""
+    """The client's principal. KafkaError if the client may not send requests about tokens."""
     connection = call.request.connection
     gate = connection.gate
     if connection.principal == ANONYMOUS if gate is None else gate.by_token:

@@ -1,4 +1,4 @@
-"""The versions since which requests name topics by id (KIP-516, KIP-848), and not by name."""
+"""The first versions of requests that name topics by id instead of by name (KIP-516, KIP-848)."""
 
 from __future__ import annotations
 

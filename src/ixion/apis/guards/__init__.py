@@ -1,1 +1,1 @@
-"""What each API demands of a client's rights, when the broker has an authorizer. `table` has the rule of every key."""
+"""The rights that each API requires if the broker has an authorizer. `table` has the rule of every key."""

@@ -1,4 +1,4 @@
-"""Rules of the APIs that concern the cluster as a whole: one operation on it, or the whole request is refused."""
+"""Rules of the APIs about the whole cluster: without the operation on the cluster, the whole request is refused."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ TEXT: Final = CODE.explanation
 
 
 def refused_with(operation: int, answer: Struct) -> Guard:
-    """The answer to a refused request is always the same."""
+    """A guard whose refusal is always the same response."""
 
     def refuse(_request: Any, _version: int) -> Steps[Struct]:
         yield
@@ -129,7 +129,7 @@ def _refused_reassignments(request: AlterPartitionReassignmentsRequest, _version
 
 
 def _refused_listing(request: ListPartitionReassignmentsRequest, _version: int) -> Steps[Struct]:
-    """Kafka names the partitions that were asked for, with nothing about them."""
+    """As in Kafka, the response lists the requested partitions without any details."""
     topics = yield from refused_topics(
         request.topics or (),
         lambda number: OngoingPartitionReassignment(
@@ -158,7 +158,7 @@ def _refused_credentials(request: AlterUserScramCredentialsRequest, _version: in
     return AlterUserScramCredentialsResponse(results=tuple(lines))
 
 
-# What only brokers send.
+# Requests that only brokers send.
 leader_and_isr = refused_with(CLUSTER_ACTION, LeaderAndIsrResponse(error_code=CODE, partition_errors=(), topics=()))
 stop_replica = refused_with(CLUSTER_ACTION, StopReplicaResponse(error_code=CODE, partition_errors=()))
 update_metadata = refused_with(CLUSTER_ACTION, UpdateMetadataResponse(error_code=CODE))

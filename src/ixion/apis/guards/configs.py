@@ -1,4 +1,5 @@
-"""Rules of the APIs about settings: a broker's belong to the cluster, those of topics and groups to these."""
+"""Rules of the APIs about settings. The settings of a broker need rights on the cluster; those of a topic or a group
+need rights on it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from ixion.timer.turns import Steps
 
 
 def owner_of(resource: Any) -> tuple[int, str, ErrorCode]:
-    """The kind and name of the resource whose rights decide, and the code of a refusal."""
+    """The kind and name of the resource that needs the right, and the code of a refusal."""
     if resource.resource_type == ResourceType.TOPIC:
         return TOPIC, resource.resource_name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if resource.resource_type == ResourceType.GROUP:

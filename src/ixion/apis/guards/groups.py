@@ -60,7 +60,7 @@ PARTITIONS: Final = "partition_indexes"
 
 
 def in_group(refuse: Callable[[ErrorCode, int], Struct]) -> Guard:
-    """Members need READ on their group. `refuse` makes the answer, of the code and the version."""
+    """Members need READ on their group. `refuse(code, version)` makes the response of a refusal."""
 
     def guard(call: Call, rights: Rights) -> Steps[Struct | None]:
         group_id: str = cast(Any, call.body).group_id
@@ -101,12 +101,12 @@ def commit_topic(topic: Any, lines: tuple[OffsetCommitResponsePartition, ...]) -
 
 
 def offset_fetch(image: ClusterImage) -> Guard:
-    """Groups that the client may not describe are refused; so are topics, or left out if all were asked for."""
+    """DESCRIBE on the groups and topics. If all topics are requested, those without the right are left out."""
 
     def old(call: Call, rights: Rights, request: OffsetFetchRequest) -> Steps[Struct | None]:
         if not rights.may(DESCRIBE, GROUP, request.group_id):
             topics: list[Struct] = []
-            if call.version < 2:  # there is no code for the whole
+            if call.version < 2:  # the response has no code of its own
                 topics = yield from refused_topics(request.topics or (), fetched(NO_GROUP), fetch_topic, PARTITIONS)
             return OffsetFetchResponse(
                 topics=cast(tuple[OffsetFetchResponseTopic, ...], tuple(topics)), error_code=NO_GROUP
@@ -239,7 +239,7 @@ def describe_groups(call: Call, rights: Rights) -> Steps[Struct | None]:
 
 
 def list_groups(call: Call, rights: Rights) -> Steps[Struct | None]:
-    """Those that the client may describe; all of them with DESCRIBE on the cluster."""
+    """The groups that the client may describe; all of them with DESCRIBE on the cluster."""
     yield
     if not rights.sees_in_cluster(DESCRIBE):
         call.amend = filtered("groups", lambda group: rights.sees(DESCRIBE, GROUP, group.group_id))
@@ -272,7 +272,7 @@ def offset_delete(call: Call, rights: Rights) -> Steps[Struct | None]:
 
 
 def consumer_group_heartbeat(call: Call, rights: Rights) -> Steps[Struct | None]:
-    """READ on the group, DESCRIBE on each named topic. A pattern is resolved by the member's rights."""
+    """READ on the group, DESCRIBE on each named topic. A pattern matches only topics that the member may describe."""
     request = cast(ConsumerGroupHeartbeatRequest, call.body)
     if not rights.may(READ, GROUP, request.group_id):
         return refused_heartbeat(NO_GROUP)
@@ -290,7 +290,7 @@ def refused_heartbeat(code: ErrorCode) -> ConsumerGroupHeartbeatResponse:
 
 
 def consumer_group_describe(call: Call, rights: Rights) -> Steps[Struct | None]:
-    """DESCRIBE on the group, and on every topic of its members: a group with others is refused as a whole."""
+    """DESCRIBE on the group and on every topic of its members; otherwise the whole group is refused."""
     request = cast(ConsumerGroupDescribeRequest, call.body)
     kept, others = yield from sorted_out(request.group_ids, lambda group: rights.may(DESCRIBE, GROUP, group))
     call.narrow(request.replace(group_ids=tuple(kept)))

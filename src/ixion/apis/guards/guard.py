@@ -1,15 +1,15 @@
-"""Checks the rights of a client before the handler of its request, and trims the answer behind it.
+"""Checks the rights of a client before the handler of its request, and filters the response after it.
 
-A guard looks at the request and does one of three things:
+A guard does one of three things:
 
-- it returns an answer: the whole request is refused, and the handler does not see it;
-- it takes out what the client has no right to (`Call.narrow`) and leaves in `Call.amend` what the answer says about it;
-- it lets the request pass, and filters the answer (`Call.amend`): topics and groups that the client may not describe.
+- refuse the whole request: it returns a response, and the handler is not called;
+- refuse a part: it removes that part (`Call.narrow`), and sets `Call.amend` to add the refusals to the response;
+- accept the request, and set `Call.amend` to remove topics and groups that the client may not describe.
 
-Handlers know nothing of it, except the few that decide by the rights themselves (`IN_HANDLER`): Produce and Fetch,
-where every copy counts, and those that would leak a name if what they found were filtered later.
+Handlers do not check rights, except a few (`IN_HANDLER`): Produce and Fetch, where every copy counts, and those that
+would leak a name if their result were filtered later.
 
-Guards are steps (`ixion.timer.turns`): a request of 100,000 names is checked in turns of the loop.
+Guards are steps (`ixion.timer.turns`): a request with 100,000 names is checked in turns of the loop.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Guard = Callable[[Call, Rights], Steps[Struct | None]]
 
 
 def guarded(handle: Handle, guard: Guard | None, authorizer: Authorizer) -> Handle:
-    """`handle` behind its guard. None: the handler looks at `Call.rights` itself, or everybody may call it."""
+    """`handle` with its guard. None: the handler checks `Call.rights` itself, or the API needs no right."""
 
     def start(call: Call) -> Any:
         connection = call.request.connection
@@ -53,7 +53,7 @@ def guarded(handle: Handle, guard: Guard | None, authorizer: Authorizer) -> Hand
 
 
 def _checked(call: Call, handle: Handle, answer: Struct | None, error: Exception | None) -> None:
-    """The end of a check that took several turns."""
+    """Called when a check that took several turns is done."""
     request = call.request
     request.on_gone(None)
     if error is not None:

@@ -18,7 +18,7 @@ Amend = Callable[[Struct], Steps[Struct]]
 
 
 def appended(field: str, refused: Iterable[Struct]) -> Amend:
-    """An answer with `refused` at the end of one of its lists."""
+    """Adds `refused` to the end of a list in the response."""
 
     def amend(body: Struct) -> Steps[Struct]:
         yield
@@ -28,7 +28,7 @@ def appended(field: str, refused: Iterable[Struct]) -> Amend:
 
 
 def filtered(field: str, keep: Callable[[Any], bool]) -> Amend:
-    """An answer with those entries of one of its lists that the client may see."""
+    """Removes the entries from a list in the response that the client may not see."""
 
     def amend(body: Struct) -> Steps[Struct]:
         kept: list[Any] = []
@@ -42,7 +42,7 @@ def filtered(field: str, keep: Callable[[Any], bool]) -> Amend:
 
 
 def sorted_out(entries: Iterable[T], keep: Callable[[T], bool]) -> Steps[tuple[list[T], list[T]]]:
-    """The entries that are kept, and the others."""
+    """The entries for which `keep` is true, and the others."""
     kept: list[T] = []
     others: list[T] = []
     for entry in entries:
@@ -52,7 +52,7 @@ def sorted_out(entries: Iterable[T], keep: Callable[[T], bool]) -> Steps[tuple[l
 
 
 def in_cluster(operation: int, refuse: Callable[[Any, int], Steps[Struct]]) -> Guard:
-    """The whole request needs `operation` on the cluster. `refuse` makes the answer of the request and its version."""
+    """The whole request needs `operation` on the cluster. `refuse(request, version)` makes the refusal."""
 
     def guard(call: Call, rights: Rights) -> Steps[Struct | None]:
         if rights.may_in_cluster(operation):
@@ -73,7 +73,7 @@ def on_topics(
     asked: str = "topics",
     answered: str = "topics",
 ) -> Guard:
-    """Each topic needs `operation`; the others are answered apart, each of their partitions with `line`."""
+    """Each topic needs `operation`; topics without it get a refusal, made by `line` for each partition."""
 
     def guard(call: Call, rights: Rights) -> Steps[Struct | None]:
         yield from trim_topics(

@@ -1,10 +1,10 @@
-"""What each API demands: the one table. A key that is served and not here makes a test fail, and the request too.
+"""The rights that each API requires, in one table. A served key without a rule fails a test, and its requests fail too.
 
 | rule         | means                                                                                     |
 |--------------|-------------------------------------------------------------------------------------------|
-| a guard      | checked before the handler, as Kafka does (`guards.topics` and the files beside it)       |
-| `IN_HANDLER` | the handler decides by `Call.rights`                                                      |
-| `EVERYBODY`  | no right is needed: the answer has nothing of anybody's                                   |
+| a guard      | checked before the handler, as in Kafka (`guards.topics` and the files beside it)         |
+| `IN_HANDLER` | the handler checks `Call.rights`                                                          |
+| `EVERYBODY`  | no right is needed                                                                        |
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.SASL_AUTHENTICATE: EVERYBODY,
     ApiKey.CREATE_PARTITIONS: topics.create_partitions,
     ApiKey.CREATE_DELEGATION_TOKEN: IN_HANDLER,  # for another owner: CREATE_TOKENS user
-    ApiKey.RENEW_DELEGATION_TOKEN: EVERYBODY,  # the token says which principals
+    ApiKey.RENEW_DELEGATION_TOKEN: EVERYBODY,  # the token lists the principals that may
     ApiKey.EXPIRE_DELEGATION_TOKEN: EVERYBODY,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: IN_HANDLER,  # of others: DESCRIBE token or DESCRIBE_TOKENS user
     ApiKey.DELETE_GROUPS: groups.delete_groups,
@@ -89,7 +89,7 @@ RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.DESCRIBE_QUORUM: cluster.describe_quorum,
     ApiKey.ALTER_PARTITION: cluster.alter_partition,
     ApiKey.UPDATE_FEATURES: cluster.update_features,
-    ApiKey.DESCRIBE_CLUSTER: EVERYBODY,  # brokers, which Metadata names as well; operations are the asker's
+    ApiKey.DESCRIBE_CLUSTER: EVERYBODY,  # Metadata also lists the brokers; the operations are the client's own
     ApiKey.DESCRIBE_PRODUCERS: topics.describe_producers,
     ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
     ApiKey.LIST_TRANSACTIONS: transactions.list_transactions,
@@ -99,9 +99,9 @@ RULES: Final[dict[ApiKey, Rule]] = {
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: EVERYBODY,
     ApiKey.PUSH_TELEMETRY: EVERYBODY,
     ApiKey.LIST_CONFIG_RESOURCES: cluster.list_config_resources,
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: IN_HANDLER,  # DESCRIBE topic, before the answer is cut into pages
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: IN_HANDLER,  # DESCRIBE topic, before the response is split into pages
 }
-# Guards that look at the cluster: names behind topic ids, topics that would be created.
+# Guards that need the cluster image: the names of topic ids, topics that would be created.
 MADE: Final[dict[ApiKey, Make]] = {
     ApiKey.METADATA: lambda services: topics.metadata(services.image, services.config),
     ApiKey.OFFSET_COMMIT: lambda services: groups.offset_commit(services.image),
@@ -111,7 +111,7 @@ MADE: Final[dict[ApiKey, Make]] = {
 
 
 def checked(key: ApiKey, handle: Handle, services: Services, authorizer: Authorizer) -> Handle:
-    """`handle` behind the rule of its key. KeyError if the key has no rule: then no client may call it."""
+    """`handle` with the rule of its key. KeyError if the key has no rule: then no client may call it."""
     made = MADE.get(key)
     rule = RULES[key] if made is None else made(services)
     return guarded(handle, None if isinstance(rule, str) else rule, authorizer)

@@ -1,4 +1,4 @@
-"""Rules of the APIs about topics: a topic that the client may not describe is not to be seen."""
+"""Rules of the APIs about topics: a client does not see topics that it may not describe."""
 
 from __future__ import annotations
 
@@ -56,14 +56,15 @@ _leader_epochs_of_clients = on_topics(
 
 
 def offset_for_leader_epoch(call: Call, rights: Rights) -> Steps[Struct | None]:
-    """Followers may ask about every topic."""
+    """DESCRIBE on each topic; followers (CLUSTER_ACTION) may ask about every topic."""
     if not rights.sees_in_cluster(CLUSTER_ACTION):
         yield from _leader_epochs_of_clients(call, rights)
     return None
 
 
 def metadata(image: ClusterImage, config: DynamicConfig) -> Guard:
-    """Named topics that the client may not describe, or not create, are refused; of all topics it gets its own."""
+    """Named topics need DESCRIBE, or CREATE if they are missing. A request for all topics gets those the client may
+    describe."""
 
     def guard(call: Call, rights: Rights) -> Steps[Struct | None]:
         request = cast(MetadataRequest, call.body)
@@ -106,7 +107,7 @@ def _refused_metadata(topic: MetadataRequestTopic) -> MetadataResponseTopic:
 
 
 def create_topics(call: Call, rights: Rights) -> Steps[Struct | None]:
-    """CREATE on the cluster or on the topic; the answer shows settings if the client may describe them."""
+    """CREATE on the cluster or on the topic; the response has the settings if the client may describe them."""
     request = cast(CreateTopicsRequest, call.body)
     everywhere = rights.sees_in_cluster(CREATE)
     kept, others = yield from sorted_out(
@@ -136,7 +137,7 @@ def create_topics(call: Call, rights: Rights) -> Steps[Struct | None]:
 
 
 def delete_topics(image: ClusterImage, config: DynamicConfig) -> Guard:
-    """DELETE on the topic. The answer has the name behind an id if the client may describe the topic."""
+    """DELETE on the topic. The response has the name of a topic id if the client may describe the topic."""
 
     def guard(call: Call, rights: Rights) -> Steps[Struct | None]:
         request = cast(DeleteTopicsRequest, call.body)

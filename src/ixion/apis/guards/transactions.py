@@ -57,7 +57,7 @@ OF_BROKERS_SINCE: Final = 4  # AddPartitionsToTxn
 
 
 def init_producer_id(call: Call, rights: Rights) -> Steps[Struct | None]:
-    """WRITE on the transactional id; without one, IDEMPOTENT_WRITE or WRITE on some topic (KIP-679)."""
+    """WRITE on the transactional id; without an id, IDEMPOTENT_WRITE or WRITE on any topic (KIP-679)."""
     request = cast(InitProducerIdRequest, call.body)
     yield
     code = ErrorCode.NONE
@@ -168,7 +168,7 @@ def txn_offset_commit(call: Call, rights: Rights) -> Steps[Struct | None]:
 
 
 def describe_transactions(call: Call, rights: Rights) -> Steps[Struct | None]:
-    """DESCRIBE on the transactional id; of its topics the client sees those that it may describe."""
+    """DESCRIBE on the transactional id; the response has only topics that the client may describe."""
     request = cast(DescribeTransactionsRequest, call.body)
     kept, others = yield from sorted_out(
         request.transactional_ids, lambda name: rights.may(DESCRIBE, TRANSACTIONAL_ID, name)
