@@ -24,7 +24,7 @@ class Bucket:
         self.expiration_ms: i64 = UNSET  # when the bucket is due; UNSET while it is in no queue
 
     def set_expiration(self, expiration_ms: i64) -> bool:
-        """Get and set. True if it changed: only then must the bucket be queued, so it is queued exactly once."""
+        """Set the expiration. True if it changed: only then must the bucket be queued, so it is queued exactly once."""
         changed = self.expiration_ms != expiration_ms
         self.expiration_ms = expiration_ms
         return changed
@@ -52,7 +52,7 @@ class Bucket:
         self.count -= 1
 
     def empty_into(self, tasks: list[TimerTask]) -> None:
-        """Take every task out, oldest first, and forget the expiration, so that the bucket can serve again."""
+        """Take every task out, oldest first, and clear the expiration, so that the bucket can be reused."""
         root = self._root
         task = root._next
         assert task is not None

@@ -1,4 +1,4 @@
-"""Where the time comes from: a callable that returns nanoseconds and never goes back.
+"""Clocks: a clock is a callable that returns nanoseconds and never goes back.
 
 The system's clock is `time.monotonic_ns` itself: calling a built-in costs 42 ns, a method around it would double that.
 """
@@ -17,10 +17,9 @@ system_clock: Final[Clock] = time.monotonic_ns
 
 
 class ManualClock:
-    """A clock that moves only when told to, so that a test can live through minutes without sleeping.
+    """A clock that moves only by `advance`, so that a test can cover minutes without sleeping.
 
-    `advance` wakes every timer that waits for this clock: one in `advance_clock`, one owned by a loop.
-    Safe to use from several threads.
+    `advance` wakes every timer that waits for this clock: a thread in `advance_clock`, or a loop. Thread-safe.
     """
 
     def __init__(self, start_ms: int = 0) -> None:
@@ -37,7 +36,7 @@ class ManualClock:
 
     def advance(self, ms: int) -> None:
         if ms < 0:
-            raise ValueError(f"a clock never goes back, but was to advance by {ms} ms")
+            raise ValueError(f"a clock never goes back; it cannot advance by {ms} ms")
         with self._lock:
             if self._now_ns + ms * NS_PER_MS >= 2**63:
                 raise ValueError(f"a clock of nanoseconds ends after 292 years; it cannot advance by {ms} ms")

@@ -1,7 +1,7 @@
 """The part that every timer shares: the wheel, its delay queue and the counts. No lock, no thread, no clock.
 
-`place` puts a task in, `discard` takes it out, `expire` moves the wheel up to a given moment and hands back what has
-fallen due. The caller serialises access and supplies the time.
+`place` puts a task in, `discard` takes it out, `expire` moves the wheel to a given time and returns the due tasks. The
+caller serialises access and supplies the time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ixion.timer.wheel import TimingWheel
 Placed = int
 WAITS: Final = 0  # in the wheel
 DUE: Final = 1  # to be run by the caller
-REFUSED: Final = 2  # cancelled before
+REFUSED: Final = 2  # it was cancelled
 
 
 class TimerCore:
@@ -38,7 +38,7 @@ class TimerCore:
         self.failed: i64 = 0
 
     def place(self, task: TimerTask, now_ns: i64) -> Placed:
-        """Let the task wait for its delay, moving it if it waits here already."""
+        """Make the task wait for its delay; move it if it waits here already."""
         bucket = task._bucket
         if bucket is not None:
             bucket.remove(task)
@@ -48,7 +48,7 @@ class TimerCore:
         self.added += 1
         # rounded up: the delay counts from now, not from the start of this millisecond
         task._due_ms = (now_ns + NS_PER_MS - 1) // NS_PER_MS + task.delay_ms
-        # a delay of nothing is due even if the hand, which moves only with buckets, lags behind the clock
+        # a delay of 0 is due now, even if the hand, which moves only with buckets, lags behind the clock
         if task.delay_ms > 0 and self.wheel.add(task):
             self.size += 1
             return WAITS
@@ -56,7 +56,7 @@ class TimerCore:
         return DUE
 
     def discard(self, task: TimerTask, for_good: bool) -> bool:
-        """Take the task out, and mark it as cancelled if `for_good`. True if it was waiting."""
+        """Take the task out, and cancel it if `for_good`. True if it was waiting."""
         if for_good:
             task._due_ms = CANCELLED
         bucket = task._bucket
@@ -68,9 +68,9 @@ class TimerCore:
         return True
 
     def expire(self, now_ms: i64) -> list[TimerTask] | None:
-        """Turn the wheel to `now_ms`, bucket by bucket. None: no bucket was due, the clock did not move.
+        """Turn the wheel to `now_ms`, bucket by bucket. None if no bucket was due.
 
-        Otherwise the tasks that are due, in the order of their buckets; the rest fell to a finer level.
+        Otherwise the due tasks, in the order of their buckets; other tasks of these buckets fall to a finer level.
         """
         queue = self.queue
         if queue.head_ms > now_ms:
@@ -93,7 +93,7 @@ class TimerCore:
         return due
 
     def _count_falls(self, sign: i64) -> None:
-        """Called before and after tasks fall: what arrived in between came from above, and costs no count per task."""
+        """Called before and after tasks fall: tasks that arrive in between came from above. So no task is counted."""
         wheel: TimingWheel | None = self.wheel
         while wheel is not None:
             wheel.fell_in += sign * wheel.arrived

@@ -1,7 +1,7 @@
-"""The buckets of all levels in the order in which they fall due.
+"""The buckets of all levels, in the order in which they are due.
 
-There are at most a few hundred of them however many tasks wait, so a heap costs nothing that matters, and its head
-is the one moment at which the clock has to move next.
+There are at most a few hundred of them however many tasks wait, so a heap is cheap. Its head is the time at which the
+clock must move next.
 """
 
 from __future__ import annotations

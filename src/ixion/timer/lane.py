@@ -1,15 +1,15 @@
 """Long jobs on an event loop that share its turns.
 
-A turn of one long job is short, but with a hundred jobs side by side every other client waits for a hundred turns. The
+A turn of one long job is short, but with a hundred concurrent jobs every other client waits for a hundred turns. The
 jobs of a lane together take one turn at a time, however many there are.
 
-    Lane(call_soon)               one job after the other; a job that waits costs only the memory it holds
+    Lane(call_soon)               one job after the other; a waiting job costs only its memory
     Lane(call_soon, fair=True)    a job that is not done after its turn goes to the end of the line, so that a long
                                   job does not delay short ones
     Lane(…, between=pause)        `pause` is called in place of `call_soon` if more turns follow one: it may leave the
                                   loop to others for a while
 
-A lane that is free begins at once: a short job is done when `run` returns. Loop thread only.
+A free lane begins at once: a short job is done when `run` returns. Loop thread only.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Job:
         return self._steps is not None
 
     def cancel(self) -> None:
-        """Do no more of it; `done` is not called."""
+        """Stop the job; `done` is not called."""
         self._steps = None
 
     def turn(self, length_ns: int) -> bool:
-        """True if that was the end."""
+        """Run one turn. True if the job is done."""
         if self._is_wanted is not None and not self._is_wanted():
             self._steps = None
         steps = self._steps
@@ -95,8 +95,8 @@ class Lane:
     ) -> Job:
         """`done` gets the result, or the exception that ended the job.
 
-        `is_wanted` is called before each turn. Once it returns False the job ends, and `done` is not called. Without
-        `at_once` the job begins in a later turn: for a caller whose own turn is over.
+        `is_wanted` is called before each turn. If it returns False the job ends, and `done` is not called. Without
+        `at_once` the job begins in a later turn: for a caller that has used up its own turn.
         """
         job = Job(steps, done, is_wanted)
         self._jobs.append(job)
@@ -108,7 +108,7 @@ class Lane:
         return job
 
     def begin(self, steps: Steps[T], done: Callable[[T | None, Exception | None], object]) -> None:
-        """The same, but the first turn is taken at once even if other jobs wait: a short job overtakes them."""
+        """As `run`, but take the first turn at once even if other jobs wait: a short job overtakes them."""
         job = Job(steps, done)
         if not job.turn(self._turn_ns):
             self._jobs.append(job)
@@ -123,9 +123,7 @@ class Lane:
         self._busy = True  # jobs that `done` adds wait for their turn
         jobs = self._jobs
         job = jobs.popleft()
-        over = (
-            True  # unless it says otherwise: if `done` raises, that is its own fault, and no reason to stop the others
-        )
+        over = True  # also if `done` raises: that must not stop the other jobs
         try:
             over = job.turn(self._turn_ns)
         finally:

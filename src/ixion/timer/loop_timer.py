@@ -1,11 +1,10 @@
-"""The timer that one event loop owns: no thread, no lock.
+"""The timer of one event loop: no thread, no lock.
 
-The loop sleeps exactly until the next bucket is due: one `loop.call_later` stands for every task that waits, and is
-armed anew only when a bucket falls due sooner than the one it was armed for. Expired tasks run on the loop, in
-slices of `TURN_NS`, so that a million of them falling due at once do not shut out the sockets.
+The loop sleeps until the next bucket is due: one `loop.call_later` serves all waiting tasks, and is armed again only
+when an earlier bucket comes up. Expired tasks run on the loop, in slices of `TURN_NS`, so that a million due tasks do
+not block the sockets.
 
-Everything here is to be called on the loop's own thread. With a `ManualClock` the loop is woken by the clock's
-`advance`, not by real time.
+Call everything here on the loop's thread. With a `ManualClock`, `advance` wakes the loop, not real time.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from ixion.timer.turns import TURN_NS
 if TYPE_CHECKING:
     import asyncio
 
-SLICE: Final = 500  # tasks that run before the loop gets its turn, even if they were quick
-MAX_SLEEP_NS: Final = 3_600_000_000_000  # arm for an hour at most; loops dislike delays of years
+SLICE: Final = 500  # tasks that run before the loop gets its turn, however quick they are
+MAX_SLEEP_NS: Final = 3_600_000_000_000  # arm for an hour at most: loops do not accept delays of years
 
 
 class LoopTimer(Timer):
@@ -93,7 +92,7 @@ class LoopTimer(Timer):
         return task._timer is self and self._core.discard(task, for_good)
 
     def advance_clock(self) -> bool:
-        """Turn the wheel to the present and run what is due. True if the clock was moved. The loop calls it in time."""
+        """Turn the wheel to the current time and run due tasks. True if the clock moved. The loop calls it."""
         now_ns: i64 = self._clock()
         due = self._core.expire(now_ns // NS_PER_MS)
         if due is not None:
@@ -154,7 +153,7 @@ class LoopTimer(Timer):
         due = self._due
         stalls = self._stalls
         until_ns: i64 = system_clock() + TURN_NS
-        for _ in range(min(SLICE, len(due))):  # what falls due meanwhile has its turn after the sockets'
+        for _ in range(min(SLICE, len(due))):  # tasks that become due meanwhile run after the sockets' turn
             if not due:
                 return  # shut down
             task = due.popleft()

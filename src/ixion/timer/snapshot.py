@@ -1,4 +1,4 @@
-"""A timer at one moment, for terminal views, pages and metrics. Plain values: nothing in it changes afterwards."""
+"""The state of a timer at one time, for terminal views, pages and metrics. Its values do not change."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ class LevelSnapshot(NamedTuple):
     level: int  # 1 is the finest
     tick_ms: int
     span_ms: int
-    current_ms: int  # where the hand stands
+    current_ms: int  # position of the hand
     hand: int  # index of the bucket under the hand
     counts: tuple[int, ...]  # tasks waiting in each bucket
     arrived: int  # tasks ever put into this level
-    fell_in: int  # of these, the ones that fell from a coarser level
+    fell_in: int  # tasks that fell from a coarser level
 
 
 class TimerSnapshot(NamedTuple):

@@ -1,18 +1,18 @@
-"""Counts and names what keeps an event loop from its next turn for too long.
+"""Detects callbacks that block an event loop for too long, counts and logs them.
 
-A turn is one callback of the loop: bytes that came in, a task's next step, a bucket of the wheel. While it runs, no
-other client is answered. `begin` and `end` enclose a turn; a turn longer than `LIMIT_NS` is a stall. It is counted, and
-logged with what was being done: the API key of the request that was handled last, the timer task that ran last, or the
-callback itself. Slices are cut by time (see `turns`), so the last piece of a long turn is the one that made it long.
+A turn is one callback of the loop: bytes that arrived, a task's next step, a bucket of the wheel. While it runs, no
+other client is served. `begin` and `end` enclose a turn; a turn longer than `LIMIT_NS` is a stall. It is counted, and
+logged with its cause: the API key of the last request, the last timer task, or the callback itself. Slices are limited
+by time (see `turns`), so the last piece of a long turn is the one that made it long.
 
-Two clocks. A turn takes long because it does much or because the machine gave the processor to another process. The
-second is no fault of the code, so each stall is also measured by the processor time of its thread. Asking for that
-costs 700 ns, more than a turn may pay. So it is asked for at most once every `REFRESH_NS`, and when a turn was long:
+Two clocks. A turn takes long because it does much, or because the system ran another process. The latter is no fault of
+the code, so each stall is also measured in processor time of its thread. Reading that costs 700 ns, too much for every
+turn. So it is read at most once every `REFRESH_NS`, and after a long turn:
 
-    asked at 100.0 ms: 40 ms used      begin at 104.0      end at 180.0, asked: 110 ms used
-    the turn has used at least 110 - 40 - (104 - 100) = 66 ms: between the two questions, less what was before the turn
+    read at 100.0 ms: 40 ms used      begin at 104.0      end at 180.0, read: 110 ms used
+    the turn has used at least 110 - 40 - (104 - 100) = 66 ms: the time between both reads, minus that before the turn
 
-Stalls that the processor's time confirms are warnings; the others are logged as information. Loop thread only.
+Stalls confirmed by processor time are warnings; the others are logged as information. Loop thread only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LIMIT_NS: Final = 50_000_000
 REFRESH_NS: Final = 5_000_000
-LOG_EVERY_NS: Final = 1_000_000_000  # one line a second at most; the next one says how many were left out
+LOG_EVERY_NS: Final = 1_000_000_000  # at most one line per second; the next one counts those left out
 
 log = logging.getLogger(__name__)
 
@@ -40,22 +40,22 @@ class StallWatch:
         self, clock: Callable[[], int] = monotonic_ns, processor_clock: Callable[[], int] = thread_time_ns
     ) -> None:
         self.enabled = True
-        self.stalls: i64 = 0  # turns over the limit by wall-clock time
-        self.busy_stalls: i64 = 0  # of them, those that are over it by processor time
+        self.stalls: i64 = 0  # turns above the limit in wall-clock time
+        self.busy_stalls: i64 = 0  # turns above the limit in processor time too
         self.longest_ns: i64 = 0
         self.longest_busy_ns: i64 = 0
-        self.api_key: i64 = -1  # of the request that this turn handled last
-        self.task: TimerTask | None = None  # the one that this turn ran last
+        self.api_key: i64 = -1  # of the last request in this turn
+        self.task: TimerTask | None = None  # the last timer task in this turn
         self._clock = clock
         self._processor_clock = processor_clock
         self._asked_ns: i64 = 0
-        self._used_ns: i64 = 0  # processor time when it was last asked for
+        self._used_ns: i64 = 0  # processor time at its last reading
         self._logged_ns: i64 = -LOG_EVERY_NS
-        self._left_out: i64 = 0  # stalls since the last line,
-        self._left_out_busy_ns: i64 = 0  # and the longest of them
+        self._left_out: i64 = 0  # stalls since the last line
+        self._left_out_busy_ns: i64 = 0  # the longest of them
 
     def begin(self) -> i64:
-        """The time at which this turn begins."""
+        """Start a turn; returns the current time."""
         now_ns: i64 = self._clock()
         if now_ns - self._asked_ns > REFRESH_NS:
             self._asked_ns = now_ns
@@ -70,7 +70,7 @@ class StallWatch:
         self.task = None
 
     def run(self, callback: Callable[..., object], *args: object) -> None:
-        """Call it, as a turn of its own."""
+        """Call it as a turn."""
         begun_ns = self.begin()
         try:
             callback(*args)
@@ -78,7 +78,7 @@ class StallWatch:
             self.end(begun_ns, callback)
 
     def start_over(self) -> None:
-        """Forget what was counted: the broker has started, and from here on a stall is a fault."""
+        """Reset the counts, when the broker has started: from now on a stall is a fault."""
         self.stalls = self.busy_stalls = 0
         self.longest_ns = self.longest_busy_ns = 0
         self.enabled = True
@@ -129,7 +129,7 @@ class StallWatch:
 
 
 def name_of(callback: object) -> str:
-    """A name that leads to the code: the coroutine of a task's step, the function otherwise."""
+    """A name that helps to find the code: the coroutine of a task's step, the function otherwise."""
     owner = getattr(callback, "__self__", None)
     get_coro = getattr(owner, "get_coro", None)
     if get_coro is not None:

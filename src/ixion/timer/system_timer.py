@@ -1,17 +1,16 @@
-"""The timer for threads: any thread adds and cancels, one thread advances the clock, another runs what has expired.
+"""The timer for threads: any thread adds and cancels, one thread advances the clock, another runs expired tasks.
 
-A thin shell around the core. One mutex stands where the JVM's original has a read lock for adding and a write lock
-for advancing: under the interpreter's own lock two threads never add at the same instant, so a shared lock would
-cost more and gain nothing. The mutex is held for one insertion, one removal, or the emptying of due buckets; never
-while a task runs or a thread sleeps.
+A thin shell around the core. It has one mutex where Kafka has a read lock for adding and a write lock for advancing:
+under the interpreter lock two threads never add at the same time, so a read lock would gain nothing. The mutex is held
+for one insertion, one removal, or the emptying of due buckets; never while a task runs or a thread sleeps.
 
 The thread in `advance_clock` sleeps on `_signal` until the next bucket is due. A thread that adds a task which is due
 sooner, advances a manual clock or shuts the timer down raises the signal (`_wake`). No wake-up is lost, because
 `_sleeping` is set and tested under the mutex:
 
-    1. the sleeper, holding the mutex, finds nothing due, sets `_sleeping`, lets go and waits on the signal
+    1. the sleeper, holding the mutex, finds nothing due, sets `_sleeping`, releases the mutex and waits on the signal
     2. the adder, holding the mutex, places a task that is due first, sees `_sleeping`, clears it, raises the signal
-    3. an adder that comes before 1 is seen by the sleeper, because its task is in the queue by then
+    3. if the adder comes before 1, the sleeper finds its task in the queue
 
 Lock order: `_advancing`, then `_mutex`.
 """
@@ -42,8 +41,8 @@ MAX_WAIT_MS: Final = 86_400_000  # a day in one call of advance_clock: well insi
 class SystemTimer(Timer):
     """A hierarchical timing wheel that any thread may use.
 
-    `executor` is called with each expired task and is to run it (`task.run()`, or elsewhere `timer.run_task(task)`); by
-    default one worker thread does. `clock` returns nanoseconds and never goes back. With the tick of 1 ms no task runs
+    `executor` is called with each expired task and must run it (`task.run()`, or elsewhere `timer.run_task(task)`); the
+    default is one worker thread. `clock` returns nanoseconds and never goes back. With a tick of 1 ms no task runs
     before its delay has passed; with a coarser tick it may run early by less than a tick, because a bucket is due at
     its beginning.
     """
@@ -113,11 +112,11 @@ class SystemTimer(Timer):
             taken_out = here and self._core.discard(task, for_good)
         finally:
             self._mutex.release()
-        # a task that another thread moved to another timer a moment ago is cancelled there
+        # another thread may have moved the task to another timer just now: cancel it there
         return taken_out if here or not for_good else cancel(task)
 
     def advance_clock(self, timeout_ms: int) -> bool:
-        """Wait for the next due bucket, at most `timeout_ms`; run what is due. True if the clock was moved."""
+        """Wait at most `timeout_ms` for the next due bucket; run due tasks. True if the clock moved."""
         give_up_ns: i64 = time.monotonic_ns() + min(max(0, timeout_ms), MAX_WAIT_MS) * NS_PER_MS
         with self._advancing:
             due = self._wait_for_due(give_up_ns)
@@ -153,7 +152,7 @@ class SystemTimer(Timer):
         self._mutex.release()
 
     def _wait_for_due(self, give_up_ns: i64) -> list[TimerTask] | None:
-        """Turn the wheel, sleeping until a bucket is due. None if none was, until then or until the timer is closed."""
+        """Turn the wheel, sleeping until a bucket is due. None if none was due in time, or the timer was closed."""
         while True:
             now_ns: i64 = self._clock()
             self._mutex.acquire()
@@ -181,9 +180,9 @@ class SystemTimer(Timer):
                 log.exception("timer %s: running task %s raised", self.name, task.describe())
 
     def _sleep(self, at_most_ns: i64, now_ns: i64) -> None:
-        """Wait for the signal or the next bucket. The signal is down again afterwards, raised in time or not."""
+        """Wait for the signal or the next bucket. Afterwards the signal is lowered in any case."""
         wait_ns = at_most_ns
-        if self._manual is None and self._sleeping_until_ms != NEVER:  # real time brings a manual clock no nearer
+        if self._manual is None and self._sleeping_until_ms != NEVER:  # a manual clock does not follow real time
             wait_ns = min(wait_ns, self._sleeping_until_ms * NS_PER_MS - now_ns)
         raised = wait_ns > 0 and self._signal.acquire(timeout=float(wait_ns) / 1e9)
         self._mutex.acquire()

@@ -1,7 +1,7 @@
-"""What a timer runs: a task with a delay, which is its own entry in the wheel.
+"""A task with a delay, which a timer runs.
 
-A task is the node of the ring it waits in (two links), so adding one allocates nothing and a waiting task costs
-112 bytes, its Python object included. The fields behind an underscore belong to the timer that holds it.
+A task is itself the node of the ring in which it waits (two links), so adding one allocates nothing, and a waiting task
+costs 112 bytes including its Python object. Fields with an underscore belong to its timer.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ixion.timer.timer import Timer
 
 MAX_DELAY_MS: Final = 2**62
-LONG_MS: Final = 2**61  # delays below it need no second look, and comparing with it takes no arithmetic of big integers
-CANCELLED: Final = -2  # in the place of a deadline; real ones are -1 or later
+LONG_MS: Final = 2**61  # delays below it need no further check; comparing with it needs no big integers
+CANCELLED: Final = -2  # instead of a deadline; real ones are -1 or later
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -26,7 +26,7 @@ class TimerTask:
     """Subclass it, write `run`, and give it to a timer.
 
     A task waits in one timer at a time; adding it again, there or elsewhere, moves it. It may be added again after it
-    has run. Once cancelled it is refused for good.
+    has run. A cancelled task cannot be added again.
     """
 
     __slots__ = ("_bucket", "_due_ms", "_next", "_prev", "_timer", "delay_ms")
@@ -34,17 +34,17 @@ class TimerTask:
     def __init__(self, delay_ms: SupportsIndex) -> None:
         self.delay_ms: int = delay_ms if isinstance(delay_ms, int) and 0 <= delay_ms < LONG_MS else checked(delay_ms)
         self._due_ms = 0  # or CANCELLED
-        self._next: TimerTask | None = None  # neighbours in the bucket's ring; None while it is in no ring
+        self._next: TimerTask | None = None  # neighbours in the bucket's ring; None if it is in none
         self._prev: TimerTask | None = None
         self._bucket: Bucket | None = None  # set exactly while the task waits
         self._timer: Timer | None = None  # the timer it was last added to
 
     def run(self) -> None:
-        """What happens when the time has come."""
+        """Called when the delay has passed."""
         raise NotImplementedError(f"{type(self).__qualname__} needs a run() method")
 
     def cancel(self) -> bool:
-        """Take the task out of its timer, in O(1), and refuse it from now on. True: it was waiting and will not run."""
+        """Cancel the task for good, in O(1). True: it was waiting and will not run."""
         return cancel(self)
 
     @property
@@ -56,12 +56,12 @@ class TimerTask:
         return self._bucket is not None
 
     def describe(self) -> str:
-        """The name under which failures are logged."""
+        """The name of the task in the log."""
         return type(self).__qualname__
 
 
 class CallTask(TimerTask):
-    """A plain function as a task."""
+    """A function as a task."""
 
     __slots__ = ("_args", "_fn")
 
@@ -78,18 +78,18 @@ class CallTask(TimerTask):
 
 
 def cancel(task: TimerTask) -> bool:
-    """`task.cancel()`. A function, because compiled code calls it directly, whatever Python class the task has."""
+    """`task.cancel()` as a function, which compiled code calls directly, whatever Python class the task has."""
     timer = task._timer
     if timer is None:
         task._due_ms = CANCELLED
-        timer = task._timer  # read after the deadline was overwritten: an add that missed that has left its timer here
+        timer = task._timer  # read after `_due_ms` is set: an `add` that did not see that has set its timer here
         if timer is None:
             return False
     return timer.withdraw(task, True)
 
 
 def adopt(task: TimerTask, timer: Timer) -> None:
-    """Make the task the timer's own, taking it out of another one in which it may wait."""
+    """Move the task to `timer`, out of another one in which it may wait."""
     previous = task._timer
     if previous is not timer:
         if previous is not None:
@@ -98,7 +98,7 @@ def adopt(task: TimerTask, timer: Timer) -> None:
 
 
 def checked(delay_ms: SupportsIndex) -> int:
-    """A delay of 0 to 2**62 ms as it is, one below zero as -1: at once. Anything else is an error."""
+    """A delay of 0 to 2**62 ms unchanged, a negative one as -1 (due at once). Any other value is an error."""
     try:
         whole = operator.index(delay_ms)
     except TypeError:

@@ -26,11 +26,11 @@ class Timer:
         self.name = name
 
     def add(self, task: TimerTask) -> bool:
-        """Run the task after its delay. True: it waits now. False: it was due and runs at once, or it is cancelled."""
+        """Run the task after its delay. True: it waits. False: it is due and runs at once, or it was cancelled."""
         raise NotImplementedError
 
     def call_later(self, delay_ms: SupportsIndex, fn: Callable[..., object], *args: object) -> TimerTask:
-        """Call `fn(*args)` after the delay; the task that is returned can cancel it."""
+        """Call `fn(*args)` after the delay; cancel it with the returned task."""
         task = CallTask(delay_ms, fn, args)
         self.add(task)
         return task
@@ -38,27 +38,27 @@ class Timer:
     def withdraw(self, task: TimerTask, for_good: bool) -> bool:
         """Take a waiting task out, and cancel it if `for_good`, in one step. True if it was waiting here.
 
-        This is what `task.cancel()` and moving to another timer come down to; users call those.
+        For `task.cancel()` and moves to another timer; users call those.
         """
         raise NotImplementedError
 
     @property
     def size(self) -> int:
-        """How many tasks wait."""
+        """The number of waiting tasks."""
         raise NotImplementedError
 
     def snapshot(self) -> TimerSnapshot:
         raise NotImplementedError
 
     def shutdown(self) -> None:
-        """Drop what waits, end what was started. Calling it twice is fine."""
+        """Drop waiting tasks and stop threads. A second call does nothing."""
         raise NotImplementedError
 
     def count_failure(self) -> None:
         raise NotImplementedError
 
     def run_task(self, task: TimerTask) -> None:
-        """Run a due task; one that raises is logged by name and counted, and harms no other."""
+        """Run a due task; if it raises, log and count it."""
         try:
             task.run()
         except Exception:

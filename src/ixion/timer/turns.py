@@ -1,8 +1,8 @@
-"""Long work on an event loop, in slices by time.
+"""Runs long work on an event loop in time slices.
 
-While one callback runs, no other client is answered. Work that may be long (a list that a client sent, a log to replay,
-ten thousand groups to expire) is written as a generator that yields after every small step; it is run for `TURN_NS` at
-a time, and the loop has its turn in between.
+While one callback runs, no other client is served. Work that may be long (a list that a client sent, a log to replay,
+ten thousand groups to expire) is written as a generator that yields after every small step. It runs for `TURN_NS` at a
+time, and the loop gets its turn in between.
 
     def expire(groups: list[Group]) -> Steps[int]:      found = await in_turns(expire(groups))
         expired = 0
@@ -11,8 +11,8 @@ a time, and the loop has its turn in between.
             yield
         return expired
 
-The state that a step leaves behind is seen by everything that runs between two turns, so a step is a whole change. One
-step must be far shorter than a turn: the time is looked at after each of them, and nothing is interrupted.
+Other code runs between two turns and sees the state that a step has left, so a step must be a complete change. A step
+must be far shorter than a turn: the time is checked after each step, and a step is not interrupted.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 Steps = Generator[None, None, T]
 
-TURN_NS: Final = 5_000_000  # a tenth of what counts as a stall: ten such jobs side by side do not make one
-SORTED_AT_ONCE: Final = 2_000  # items, which takes some 500 µs
+TURN_NS: Final = 5_000_000  # a tenth of a stall: ten concurrent jobs do not make one
+SORTED_AT_ONCE: Final = 2_000  # items; sorting them takes some 500 µs
 MERGED_AT_ONCE: Final = 256
 
 
 class Turn:
-    """For loops that cannot be generators: `is_over` says when to leave the rest for later."""
+    """For loops that cannot be generators: if `is_over`, leave the rest for later."""
 
     __slots__ = ("_until",)
 
@@ -44,7 +44,7 @@ class Turn:
 
 
 class Pauses:
-    """For loops of a coroutine, which may or may not wait for something in each round."""
+    """For loops of a coroutine that may run many rounds without awaiting."""
 
     __slots__ = ("_turn",)
 
@@ -52,7 +52,7 @@ class Pauses:
         self._turn = Turn()
 
     async def pause(self) -> None:
-        """Lets the loop have its turn if this one is over."""
+        """Give the loop its turn if this one is over."""
         if self._turn.is_over():
             from asyncio import sleep
 
@@ -61,7 +61,7 @@ class Pauses:
 
 
 def map_steps(function: Callable[[T], R], items: Iterable[T]) -> Steps[list[R]]:
-    """`function` of each item, one in a step."""
+    """`function` of each item, one per step."""
     made: list[R] = []
     for item in items:
         made.append(function(item))
@@ -70,7 +70,7 @@ def map_steps(function: Callable[[T], R], items: Iterable[T]) -> Steps[list[R]]:
 
 
 def run_turn(steps: Steps[T], length_ns: int = TURN_NS) -> tuple[T] | None:
-    """Runs `steps` for one turn: (its result,) if that was the end, None if there is more."""
+    """Runs `steps` for one turn: (result,) if they are done, None if there is more."""
     until = perf_counter_ns() + length_ns
     try:
         while True:
@@ -82,7 +82,7 @@ def run_turn(steps: Steps[T], length_ns: int = TURN_NS) -> tuple[T] | None:
 
 
 def sort_steps(items: Iterable[T]) -> Steps[list[T]]:
-    """`sorted` in steps: pieces of them are sorted, and merged item by item."""
+    """`sorted` in steps: sorts pieces, and merges them item by item."""
     pieces: list[list[T]] = []
     piece: list[T] = []
     for item in items:
@@ -105,7 +105,7 @@ def sort_steps(items: Iterable[T]) -> Steps[list[T]]:
 
 
 def finish(steps: Steps[T]) -> T:
-    """The result of steps that are few."""
+    """The result of `steps`, without pauses: for few steps."""
     while True:
         try:
             next(steps)
@@ -114,7 +114,7 @@ def finish(steps: Steps[T]) -> T:
 
 
 async def in_turns(steps: Steps[T]) -> T:
-    """What `steps` returns. The first turn is taken at once: short work does not wait for the loop."""
+    """The result of `steps`. The first turn runs at once: short work does not wait for the loop."""
     from asyncio import sleep  # asyncio takes 40 ms to import, and a broker has it already
 
     result = run_turn(steps)
@@ -127,7 +127,7 @@ async def in_turns(steps: Steps[T]) -> T:
 def start_in_turns(
     call_soon: Callable[..., object], steps: Steps[T], done: Callable[[T | None, Exception | None], object]
 ) -> None:
-    """The same without a task: `done` gets the result, or the exception that ended the work."""
+    """As `in_turns`, without a task: `done` gets the result, or the exception that ended the work."""
     try:
         result = run_turn(steps)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The one thread that runs expired tasks, so that a slow task delays other tasks but never the clock."""
+"""The one thread that runs expired tasks: a slow task delays other tasks, but not the clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class Worker:
-    """Started by the first batch of tasks; ended, after what it was given, by `stop`."""
+    """Starts with the first tasks; `stop` ends it after the tasks it has."""
 
     def __init__(self, name: str, run_task: Callable[[TimerTask], None]) -> None:
         self._name = name
