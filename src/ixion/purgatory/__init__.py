@@ -1,4 +1,4 @@
-"""Operations that wait for a condition or a timeout, and the place where they wait. Built on `ixion.timer` only."""
+"""Delayed operations, which wait for a condition or a timeout, and their purgatory. Built on `ixion.timer` only."""
 
 from ixion.purgatory.operation import DelayedOperation
 from ixion.purgatory.purgatory import DelayedOperationPurgatory

@@ -1,22 +1,22 @@
-"""An operation that waits for a condition, but not for ever.
+"""An operation that waits for a condition, with a timeout.
 
 It completes exactly once: because its condition holds (`try_complete`), because a caller forces it (`force_complete`),
-or because its time is up (the timer calls `run`). The first of them runs `on_complete`; the others get False.
-`on_expiration` follows only when it was the timer.
+or because of its timeout (the timer calls `run`). The first of these calls `on_complete`; the others get False. After a
+timeout `on_expiration` is called too.
 
-How no wake-up is lost. Checking the condition takes a try-lock, so that a thread which finds another one already
-checking does not queue up behind it. That alone would lose wake-ups:
+How no wake-up is lost. Checking the condition takes a try-lock, so that a thread does not wait while another one is
+checking. That alone would lose wake-ups:
 
-    1. thread a holds the try-lock and finds the condition not met
-    2. thread b makes it true and comes to check, but cannot get the try-lock and leaves
-    3. thread a releases it and leaves too; no thread checks again, and the operation waits for its timeout
+    1. thread a holds the try-lock and finds that the condition does not hold
+    2. thread b makes it true and tries to check, but cannot get the try-lock and returns
+    3. thread a releases it and returns too; no thread checks again, and the operation waits for its timeout
 
-So b sets `_pending` before it leaves. The thread that releases the try-lock reads `_pending` in the same step and, if
-it is set, checks once more. Rule for the caller: make the condition true first, then call `safe_try_complete`; either
-your call checks it or another thread's check does, which started after your change.
+So b sets `_pending` before it returns. The thread that releases the try-lock reads `_pending` in the same step and, if
+it is set, checks once more. Rule for the caller: make the condition true first, then call `safe_try_complete`. Then
+either this call checks it, or a check of another thread does that started after your change.
 
-The flags of all operations are guarded by one mutex that is held for a few instructions and never while foreign code
-runs: cheaper than a lock in each operation, in time and in memory.
+One mutex guards the flags of all operations. It is held for a few instructions and never while other code runs: cheaper
+than a lock in each operation, in time and in memory.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class DelayedOperation(TimerTask):
     def __init__(self, delay_ms: SupportsIndex) -> None:
         super().__init__(delay_ms)
         self._completed = False
-        self._dropped = False  # it was abandoned, or taken off its watch lists by cancel_for_key
+        self._dropped = False  # abandoned, or removed from its watch lists by cancel_for_key
         self._checking = False  # the try-lock
-        self._pending = False  # a thread wanted to check while another one did
+        self._pending = False  # a thread wanted to check while another one was checking
         self._purgatory: DelayedOperationPurgatory | None = None  # set while it counts as delayed there
 
     def try_complete(self) -> bool:
@@ -53,17 +53,18 @@ class DelayedOperation(TimerTask):
         raise NotImplementedError(f"{type(self).__qualname__} needs a try_complete() method")
 
     def try_complete_for(self, key: Hashable) -> bool:  # noqa: ARG002 (for subclasses)
-        """As `try_complete`, after an event of this key. Override it where looking at all keys is expensive."""
+        """As `try_complete`, after an event of this key. Override it if checking all keys is expensive."""
         return self.try_complete()
 
     def on_complete(self) -> None:
-        """Do what the operation was waiting to do. Called exactly once, by the thread that completes it."""
+        """Do the delayed work. Called exactly once, by the thread that completes the operation."""
         raise NotImplementedError(f"{type(self).__qualname__} needs an on_complete() method")
 
     def on_expiration(self) -> None:
-        """Called after `on_complete`, and only when the timeout completed the operation: the place to count timeouts.
+        """Called after `on_complete`, only if the timeout completed the operation: for example to count timeouts.
 
-        What the answer says about a timeout is decided before: set it as the default and clear it in `try_complete`.
+        `on_complete` has sent the response by then. So store the timeout error as the default result, and clear it in
+        `try_complete`.
         """
 
     @property
@@ -71,7 +72,7 @@ class DelayedOperation(TimerTask):
         return self._completed
 
     def force_complete(self) -> bool:
-        """Complete the operation now, whether its condition holds or not. False if it was completed before."""
+        """Complete the operation now, even if its condition does not hold. False if it was completed before."""
         if not leave(self, True):
             return False
         cancel(self)
@@ -83,17 +84,17 @@ class DelayedOperation(TimerTask):
         return safe_try_complete(self)
 
     def run(self) -> None:
-        """The timer's call: the time is up."""
+        """Called by the timer at the timeout."""
         if self.force_complete():
             self.on_expiration()
 
 
-# Functions, because compiled code calls these directly, whatever Python class the operation has; a method of a class
-# that Python code may subclass is looked up by name each time, which costs more than what these do.
+# Functions, because compiled code calls these directly, whatever Python class the operation has. A method of a class
+# that Python code may subclass is looked up by name at each call, which costs more than the work of these functions.
 
 
 def safe_try_complete(operation: DelayedOperation, key: Hashable | None = None) -> bool:
-    """`key`: the event that is the reason to look; None looks at everything."""
+    """`key`: check only this key; None: check all."""
     while True:
         FLAGS.acquire()
         if operation._checking:
@@ -112,13 +113,13 @@ def safe_try_complete(operation: DelayedOperation, key: Hashable | None = None) 
             FLAGS.release()
         if done or operation._completed or not again:
             return done
-        key = None  # the check that left the note may have been for another key
+        key = None  # the check that set `_pending` may have been for another key
 
 
 def abandon(operation: DelayedOperation) -> bool:
-    """Stop waiting without completing. False if it was over before.
+    """Stop waiting without completing. False if it was completed or dropped before.
 
-    The operation stays in its watch lists until they are checked or purged, so it should let go of what it holds.
+    The operation stays in its watch lists until they are checked or purged, so it should drop its references.
     """
     if operation._dropped or not leave(operation, False):
         return False

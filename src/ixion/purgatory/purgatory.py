@@ -1,18 +1,18 @@
-"""Where delayed operations wait: under the keys they watch, and in a timer.
+"""Keeps delayed operations in the watch lists of their keys, and in a timer.
 
-`try_complete_else_watch` tries, watches every key, tries again and only then starts the timeout. The second try is
-what makes watching safe: an event that came after the first try and before the watching would have found no
-operation; after the watching, every event finds the operation. So the operation either completes in the second try or
-will not miss the event that completes it.
+`try_complete_else_watch` tries to complete the operation, adds it to the watch list of every key, tries again, and then
+starts the timeout. The second try is needed for an event between the first try and the watching, which found no
+operation in the lists. After that, every event finds the operation.
 
-`check_and_complete(key)` is how events arrive: it tries what watches the key, and says how many it completed.
+For each event call `check_and_complete(key)`: it tries the operations that watch the key, and returns how many it
+completed.
 
-Operations that are over may still sit in the lists of other keys. When more than `purge_interval` of them do, they
-are purged. (One difference from Kafka: while very many operations wait, we let a quarter as many finished ones
-gather first, so that the cost of a purge, which must walk past all that wait, stays in proportion to what it frees.)
+Completed operations may remain in the watch lists of other keys. When there are more than `purge_interval` of them,
+they are purged. (One difference from Kafka: while very many operations wait, we purge only when a quarter as many have
+completed, because a purge must walk past all waiting operations, and its cost should stay in proportion.)
 
-The clock is advanced by a reaper thread, or, when the timer is a `LoopTimer`, by its event loop, without a thread.
-With `reaper=False` the caller does it, by `advance_clock`.
+A reaper thread advances the clock, or, if the timer is a `LoopTimer`, its event loop does, without a thread. With
+`reaper=False` the caller does, with `advance_clock`.
 
 Lock order: none nests. A shard's mutex, the operations' mutex and the timer's are each taken alone, and none is held
 while an operation's methods run.
@@ -39,10 +39,10 @@ from ixion.timer.turns import Steps
 log = logging.getLogger(__name__)
 
 HASH: Final = hash
-REAP_MS: Final = 200  # how long the reaper waits for a bucket before it looks whether a purge is due
-# Between two turns of a purge the thread lets others have the interpreter. A sleep of nothing would be over before they
-# have woken up, and they would wait for the 5 ms after which Python forces a switch. (The longest hold-up of a purge of
-# 340 thousand, collector off, went from 13.6 to 3.3 ms, one run each.)
+REAP_MS: Final = 200  # how long the reaper waits for a bucket before it checks whether a purge is due
+# Between two turns of a purge the thread gives others the interpreter. A sleep of 0 would end before they have woken
+# up, and they would wait for the 5 ms after which Python forces a switch. (The longest pause in a purge of 340
+# thousand, collector off, went from 13.6 to 3.3 ms, one run each.)
 PAUSE_SECONDS: Final = 0.0001
 STEPS_PER_TURN: Final = 8  # chunks purged before others get their turn: some 4,000 entries, 0.3 to 1.4 ms
 
@@ -67,12 +67,12 @@ class DelayedOperationPurgatory:
         self._owns_timer = timer is None
         self._shards = [WatcherShard() for _ in range(shards)]
         self._delayed: i64 = 0  # guarded by FLAGS, like the next one
-        self._estimated: i64 = 0  # operations that watch something, as far as known: counted up until the next purge
+        self._estimated: i64 = 0  # watched operations; includes completed ones until the next purge
         self._completed_at_once = 0
         self._completed_by_check = 0
         self._purged = 0
         self._failed = 0
-        self._purge: Purge | None = None  # the one under way
+        self._purge: Purge | None = None  # the running purge
         self._closed = False
         self._loop_driven = isinstance(self.timer, LoopTimer)
         self._reaper: Reaper | None = None
@@ -100,10 +100,11 @@ class DelayedOperationPurgatory:
         return False
 
     def watch_in_steps(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> Steps[bool]:
-        """The same for very many keys, one in a step, if the operation has a `try_complete_for` that looks at one.
+        """As `try_complete_else_watch`, for very many keys, one per step. The operation needs a `try_complete_for` that
+        checks one key.
 
-        Each key is watched before it is looked at, so no event of it is missed. The time of the operation begins after
-        the last key. An operation that is over before, by an event or by being abandoned, ends the steps.
+        Each key is watched before it is checked, so no event is missed. The timeout starts after the last key. If the
+        operation is completed or abandoned before, the steps end.
         """
         if self._closed:
             raise TimerClosedError(f"purgatory {self.name} has been shut down")
@@ -139,7 +140,7 @@ class DelayedOperationPurgatory:
         return completed
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
-        """Stop waiting for what watches the key. The operations are handed back, not completed."""
+        """Abandon the operations that watch the key. Returns them; they are not completed."""
         return [operation for operation in self._shard(key).forget(key) if abandon(operation)]
 
     @property
@@ -153,14 +154,14 @@ class DelayedOperationPurgatory:
         return self._delayed
 
     def advance_clock(self, timeout_ms: int) -> bool:
-        """Advance the timer, waiting at most `timeout_ms`, then purge if it is due. For callers without a reaper."""
+        """Advance the timer, waiting at most `timeout_ms`, then purge if that is due. For callers without a reaper."""
         moved = self._advance_timer(timeout_ms)
         if self._purge_is_due():
             self.purge()
         return moved
 
     def purge(self) -> int:
-        """Clear the watch lists of what is over, letting others run in between. Returns how many entries went."""
+        """Remove completed operations from the watch lists, with pauses for other threads. Returns how many."""
         purge = self._new_purge()
         while self._purge_some(purge):
             time.sleep(PAUSE_SECONDS)
@@ -180,7 +181,7 @@ class DelayedOperationPurgatory:
         )
 
     def shutdown(self) -> None:
-        """Stop the reaper, and the timer if it was made here. What still waits is left as it is."""
+        """Stop the reaper, and the timer if it was made here. Waiting operations are not completed."""
         self._closed = True
         reaper = self._reaper
         if reaper is not None:
@@ -209,10 +210,10 @@ class DelayedOperationPurgatory:
             FLAGS.release()
         try:
             for key in keys:
-                if operation._completed:  # by another thread; the lists it is in already will be purged
+                if operation._completed:  # by another thread; a purge removes it from the lists that have it
                     return
                 self._shard(key).watch(key, operation)
-        except TypeError:  # a key that cannot be hashed: the operation waits for nothing
+        except TypeError:  # a key cannot be hashed: the operation must not wait
             operation._dropped = True
             raise
 
@@ -224,7 +225,7 @@ class DelayedOperationPurgatory:
             self._delayed += 1
         FLAGS.release()
         if waits:
-            self.timer.add(operation)  # refuses it if it was completed, and so cancelled, a moment ago
+            self.timer.add(operation)  # the timer refuses it if it was completed, and so cancelled, just now
         if self._loop_driven and self._purge is None and self._purge_is_due():
             self._purge = self._new_purge()
             self._purge_on_loop()
@@ -235,7 +236,7 @@ class DelayedOperationPurgatory:
             return timer.advance_clock(timeout_ms)
         if isinstance(timer, LoopTimer):
             return timer.advance_clock()
-        raise TypeError(f"purgatory {self.name}: a timer of type {type(timer).__name__} advances by itself")
+        raise TypeError(f"purgatory {self.name}: a {type(timer).__name__} advances by itself")
 
     def _purge_is_due(self) -> bool:
         over = self._estimated - self._delayed
@@ -248,7 +249,7 @@ class DelayedOperationPurgatory:
         return Purge(self._shards)
 
     def _purge_some(self, purge: Purge) -> bool:
-        """A few steps. False when the purge is finished."""
+        """Run a few steps of a purge. False when it is finished."""
         before = purge.purged
         more = True
         for _ in range(STEPS_PER_TURN):
@@ -259,7 +260,7 @@ class DelayedOperationPurgatory:
         return more
 
     def _purge_on_loop(self) -> None:
-        """A turn of the event loop's purge."""
+        """Run one turn of a purge on the event loop."""
         purge, timer = self._purge, self.timer
         assert purge is not None
         assert isinstance(timer, LoopTimer)
@@ -269,7 +270,7 @@ class DelayedOperationPurgatory:
             self._purge = None
 
     def _reap(self) -> None:
-        """A turn of the reaper: the clock first, then, if a purge is under way, a little of it."""
+        """A turn of the reaper: advance the clock, then run a little of a purge if one is running."""
         self._advance_timer(REAP_MS if self._purge is None else 0)
         if self._purge is None and self._purge_is_due():
             self._purge = self._new_purge()

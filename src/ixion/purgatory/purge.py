@@ -1,9 +1,9 @@
-"""Clearing watch lists of operations that are over, a step at a time.
+"""Removes completed operations from the watch lists, step by step.
 
-An operation that watches three keys and completes through one of them stays in the lists of the other two until
-they are checked or purged. A purge walks every list; done in one go it would stop the world for as long as it takes
-to free hundreds of thousands of operations, so each `step` clears one chunk, and the driver of the purge (a
-thread, an event loop) lets other work run between two steps.
+An operation that watches three keys and completes through one of them stays in the lists of the other two until they
+are checked or purged. A purge walks every list. Freeing hundreds of thousands of operations at once would block all
+other threads, so each `step` clears one chunk, and the caller (a thread or an event loop) runs other work between two
+steps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Purge:
         self._shards = shards
         self._next_shard = 0
         self._shard: WatcherShard | None = None
-        self._keys: list[Hashable] = []  # of _shard, still to be done; the last one is being done
+        self._keys: list[Hashable] = []  # keys of _shard still to do; the last one is in progress
         self._chunk = 0
         self.purged = 0
 

@@ -12,7 +12,7 @@ RETRY_SECONDS = 0.2
 
 
 class Reaper:
-    """Calls `work` over and over from the moment it is made until it is stopped; an exception is logged, not fatal."""
+    """Calls `work` repeatedly until it is stopped; an exception is logged, and the thread continues."""
 
     def __init__(self, name: str, work: Callable[[], object]) -> None:
         self._work = work
@@ -32,5 +32,5 @@ class Reaper:
             try:
                 self._work()
             except Exception:
-                log.exception("%s: the clock could not be advanced; going on", self._runner.name)
+                log.exception("%s: the clock could not be advanced; continuing", self._runner.name)
                 self._stopped.wait(RETRY_SECONDS)

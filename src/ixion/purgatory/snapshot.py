@@ -1,4 +1,4 @@
-"""A purgatory at one moment, for metrics and views."""
+"""The current state of a purgatory, for metrics and views."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ class PurgatorySnapshot(NamedTuple):
     keys: int  # keys that have a watch list
     completed_at_once: int  # by the first or second try, before they had to wait
     completed_by_check: int  # by check_and_complete
-    purged: int  # entries of completed operations cleared out of watch lists
+    purged: int  # entries of completed operations removed from watch lists by purges
     failed: int  # operations that raised
     timer: TimerSnapshot

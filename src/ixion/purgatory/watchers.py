@@ -1,17 +1,17 @@
 """The watch lists: which operations wait for which key.
 
-The keys are spread over shards, each with a mutex and a table from key to watch list. A watch list is created by the
-first operation that watches a key and removed when its last one has gone. Nothing is lost at that moment, because
-looking a list up and appending to it is one step under the shard's mutex, and so is finding it empty and removing it:
+The keys are spread over shards, each with a mutex and a table from key to watch list. The first operation that watches
+a key creates its list; the list is removed when it is empty. No operation is lost then, because looking up a list and
+appending to it is one step under the shard's mutex, and so is finding it empty and removing it:
 
     1. thread a, checking key k, has completed the last operation in k's list
     2. thread b watches k: it finds the list (a has not removed it yet) and appends
-    3. thread a looks at the list again under the mutex, sees b's operation, and lets the list be
+    3. thread a checks the list again under the mutex, sees b's operation, and keeps the list
 
-Were step 2 outside the mutex, b could append to a list that a had just removed, and no check would ever find it.
+If step 2 were outside the mutex, b could append to a list that a has just removed, and no check would find it.
 
-A list is kept in chunks, so that clearing it of completed operations can be done a little at a time: each step holds
-the mutex for one chunk, and other threads get a turn between two steps.
+A list consists of chunks, so that completed operations can be removed in steps: each step holds the mutex for one
+chunk, and other threads run between two steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 from ixion.purgatory.operation import DelayedOperation
 from ixion.timer.mutex import Mutex
 
-CHUNK: Final = 512  # operations; freeing so many takes well under 0.1 ms
+CHUNK: Final = 512  # operations; freeing them takes well under 0.1 ms
 
 
 class Watchers:
@@ -47,7 +47,7 @@ class Watchers:
         return result
 
     def remove_gone(self, index: int, gone: list[DelayedOperation]) -> bool:
-        """Clear one chunk, moving what is over into `gone`. True if the chunk itself could go, too."""
+        """Move the completed operations of one chunk to `gone`. True if the chunk was removed too."""
         chunk = self.chunks[index]
         kept: list[DelayedOperation] = []
         for operation in chunk:
@@ -95,7 +95,7 @@ class WatcherShard:
             self.mutex.release()
 
     def forget(self, key: Hashable) -> list[DelayedOperation]:
-        """Remove the key's list and hand back what was in it."""
+        """Remove the key's list and return its operations."""
         self.mutex.acquire()
         try:
             watchers = self.by_key.pop(key, None)
@@ -104,8 +104,8 @@ class WatcherShard:
             self.mutex.release()
 
     def remove_gone(self, key: Hashable, index: int) -> tuple[int, int]:
-        """Clear chunk `index` of the key's list. Returns how many went, and which chunk is next (-1: none)."""
-        gone: list[DelayedOperation] = []  # released after the mutex: freeing them is the slow part
+        """Clear chunk `index` of the key's list. Returns how many were removed, and the next chunk (-1: none)."""
+        gone: list[DelayedOperation] = []  # freed after the mutex is released, because freeing is slow
         self.mutex.acquire()
         try:
             watchers = self.by_key.get(key)
