@@ -103,7 +103,7 @@ def until_stopping(process: subprocess.Popen[str]) -> str:
     said = ""
     for line in process.stderr:
         said += line
-        if "no further log is opened" in line:
+        if "opens no further log" in line:
             return said
     raise AssertionError(f"the broker ended without stopping the loader: {said}")
 
