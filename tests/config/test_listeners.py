@@ -48,9 +48,9 @@ def test_several_with_names_of_their_own() -> None:
         ({"listeners": ""}, "must be NAME://host:port"),
         ({"listeners": "PLAINTEXT://h:70000"}, "must be NAME://host:port"),
         ({"listeners": "PLAINTEXT://::1:9092"}, "must be NAME://host:port"),
-        ({"listeners": "MINE://h:1"}, "a name that listener.security.protocol.map has: PLAINTEXT, SASL_"),
-        ({"listeners": "PLAINTEXT://h:1,plaintext://h:2"}, "a name of its own for each listener"),
-        ({"listeners": "PLAINTEXT://h:1,SSL://h:1"}, "a port of its own for each listener"),
+        ({"listeners": "MINE://h:1"}, "a name in listener.security.protocol.map: PLAINTEXT, SASL_"),
+        ({"listeners": "PLAINTEXT://h:1,plaintext://h:2"}, "a different name for each listener"),
+        ({"listeners": "PLAINTEXT://h:1,SSL://h:1"}, "a different port for each listener"),
         (
             {"listeners": "SSL://h:1"},
             "security.inter.broker.protocol is 'PLAINTEXT', but must be one of the listeners: SSL",
@@ -60,10 +60,10 @@ def test_several_with_names_of_their_own() -> None:
         ({"inter.broker.listener.name": "OTHER"}, "inter.broker.listener.name is 'OTHER', but must be one of"),
         (
             {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
-            "inter.broker.listener.name is .* must be left out where security.inter.broker.protocol is set",
+            "inter.broker.listener.name is .* must be left out if security.inter.broker.protocol is set",
         ),
         ({"control.plane.listener.name": "OTHER"}, "control.plane.listener.name is 'OTHER', but must be one of"),
-        ({"control.plane.listener.name": "PLAINTEXT"}, "another listener than the one between brokers"),
+        ({"control.plane.listener.name": "PLAINTEXT"}, "another listener than the inter-broker listener"),
         (
             {"advertised.listeners": "SSL://h:1"},
             "advertised.listeners is 'SSL://h:1', but must be one of the listeners",

@@ -39,7 +39,7 @@ REFUSED: list[tuple[Setting[Any], str, str]] = [
     (cluster.DELETE_TOPIC_ENABLE, "yes", "true or false"),
     (log.LOG_CLEANER_MIN_CLEANABLE_RATIO, "1.5", "a number, 0 to 1"),
     (log.LOG_CLEANER_MIN_CLEANABLE_RATIO, "nan", "a number, 0 to 1"),
-    (log.LOG_CLEANUP_POLICY, "compact,shred", "a list of any of compact, delete"),
+    (log.LOG_CLEANUP_POLICY, "compact,shred", "a list of compact, delete"),
     (log.COMPRESSION_GZIP_LEVEL, "0", "a whole number of 32 bits, 1 to 9, or -1"),
     (log.LOG_MESSAGE_TIMESTAMP_TYPE, "createtime", "one of CreateTime, LogAppendTime"),
 ]

@@ -59,10 +59,10 @@ def test_unknown_names_warn_with_the_nearest(tmp_path: Path) -> None:
     loaded = load(file=file, environment=environment, assignments=["num.partition=3"])
     assert loaded.given == {}
     assert loaded.warnings == (
-        f"log.dir.s in {file} is no setting of ixion; did you mean 'log.dirs'?",
-        f"my.own.thing in {file} is no setting of ixion",
-        "IXION_LOG_DIR_S in the environment is no setting; did you mean 'IXION_LOG_DIRS'?",
-        "num.partition in --set is no setting of ixion; did you mean 'num.partitions'?",
+        f"unknown setting log.dir.s in {file}; did you mean 'log.dirs'?",
+        f"unknown setting my.own.thing in {file}",
+        "unknown setting IXION_LOG_DIR_S in the environment; did you mean 'IXION_LOG_DIRS'?",
+        "unknown setting num.partition in --set; did you mean 'num.partitions'?",
     )
 
 

@@ -1,1 +1,1 @@
-"""Settings by Kafka's names: their facts (`setting.py` and the tables), where values come from, how they change."""
+"""Settings with Kafka's names: their definitions (`setting.py` and the tables), sources, and changes at run time."""

@@ -1,4 +1,4 @@
-"""The settings of a broker at one moment: typed, complete, immutable."""
+"""The settings of a broker: typed, complete, immutable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 PREFIX: Final = "listener.name."
 JAAS: Final = ".sasl.jaas.config"
-# Settings that a listener may have for itself, as listener.name.NAME.ssl.client.auth.
+# Settings that can be set for one listener, as listener.name.NAME.ssl.client.auth.
 OF_LISTENERS: Final = {each.name: each for each in vars(security_settings).values() if isinstance(each, Setting)}
 SUFFIX: Final = ".max.connections"
 PER_LISTENER: Final = integer(
@@ -26,10 +26,10 @@ PER_LISTENER: Final = integer(
 
 
 class BrokerConfig:
-    """Reads the given settings, by name and as text; the others have their defaults. Unknown names are ignored.
+    """Parses the given settings (name -> text); the others have their defaults. Unknown names are ignored.
 
         config = BrokerConfig({"log.retention.hours": "1"})
-        config[LOG_RETENTION_MS]    # 3600000: not set itself, its fallback is
+        config[LOG_RETENTION_MS]    # 3600000: it is not set, but its fallback is
         config[NUM_PARTITIONS]      # 1: the default
 
     InvalidSettingError for a value that is not allowed.
@@ -38,7 +38,7 @@ class BrokerConfig:
     __slots__ = ("_jaas", "_of_listeners", "_parsed", "_values", "given", "max_connections_of")
 
     def __init__(self, given: Mapping[str, str]) -> None:
-        self.given = frozenset(given)  # the names, of settings that have their default, too
+        self.given = frozenset(given)  # names that were set, also those set to their default
         self._parsed: dict[str, Any] = {
             name: setting.parse(given[name]) if name in given else setting.default
             for name, setting in BROKER_SETTINGS.items()
@@ -62,30 +62,30 @@ class BrokerConfig:
                 self._jaas[listener, name.removesuffix(JAAS).upper()] = value
 
     def of_listener(self, listener: str, setting: Setting[T]) -> T:
-        """The setting of one listener: its own, or that of all."""
+        """The value for one listener: its own, or the general one."""
         return cast(T, self._of_listeners.get((listener, setting.name), self._values[setting.name]))
 
     def jaas_of(self, listener: str, mechanism: str) -> str | None:
-        """listener.name.NAME.MECHANISM.sasl.jaas.config. It holds passwords."""
+        """listener.name.NAME.MECHANISM.sasl.jaas.config. It contains passwords."""
         return self._jaas.get((listener, mechanism))
 
     def __getitem__(self, setting: Setting[T]) -> T:
         return cast(T, self._values[setting.name])
 
     def text(self, setting: Setting[Any]) -> str | None:
-        """The setting's own value or default, without its fallbacks, as Kafka shows it."""
+        """The setting's own value or default, without its fallbacks, in Kafka's form."""
         return text_of(self._parsed[setting.name])
 
 
 def listener_of(name: str) -> str:
-    """The NAME in `listener.name.NAME.max.connections`; empty if the setting is another one."""
+    """The NAME in `listener.name.NAME.max.connections`; empty for any other setting."""
     if name.startswith(PREFIX) and name.endswith(SUFFIX):
         return name[len(PREFIX) : -len(SUFFIX)]
     return ""
 
 
 def override_of(name: str) -> tuple[str, str]:
-    """Listener and setting of `listener.name.NAME.SETTING`; both empty if it is another name."""
+    """Listener and setting of `listener.name.NAME.SETTING`; both empty for any other name."""
     if name.startswith(PREFIX):
         listener, _, setting = name.removeprefix(PREFIX).partition(".")
         if setting in OF_LISTENERS or setting.endswith(JAAS):
@@ -100,6 +100,6 @@ def _settled(setting: Setting[Any], parsed: Mapping[str, Any]) -> Any:
     for other, factor in setting.fallbacks:
         found = parsed[other.name]
         if found is not None:
-            # A negative retention.hours means "never", and that is -1 in every unit.
+            # A negative retention.hours means "never", which is -1 in every unit.
             return found if factor == 1 else max(found * factor, -1)
     return None

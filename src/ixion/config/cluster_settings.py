@@ -7,7 +7,7 @@ from typing import Final
 from ixion.config.setting import Scope, flag, integer, long, optional_integer, optional_string, secret, string, words
 
 BROKER_ID: Final = integer("broker.id", -1, doc="the id of this broker; -1: generate one")
-NODE_ID: Final = integer("node.id", -1, doc="the id of this broker, by its other name")
+NODE_ID: Final = integer("node.id", -1, doc="another name of broker.id")
 BROKER_ID_GENERATION_ENABLE: Final = flag(
     "broker.id.generation.enable", True, doc="whether an id is generated when none is given"
 )
@@ -21,29 +21,29 @@ BACKGROUND_THREADS: Final = integer(
     "background.threads", 10, least=1, scope=Scope.CLUSTER_WIDE, doc="threads of the scheduler"
 )
 AUTO_CREATE_TOPICS_ENABLE: Final = flag(
-    "auto.create.topics.enable", True, doc="whether asking for an unknown topic creates it"
+    "auto.create.topics.enable", True, doc="whether a Metadata request creates an unknown topic"
 )
 DELETE_TOPIC_ENABLE: Final = flag("delete.topic.enable", True, doc="whether topics can be deleted")
-NUM_PARTITIONS: Final = integer("num.partitions", 1, least=1, doc="partitions of a topic created without a number")
+NUM_PARTITIONS: Final = integer("num.partitions", 1, least=1, doc="default number of partitions of a topic")
 DEFAULT_REPLICATION_FACTOR: Final = integer(
-    "default.replication.factor", 1, doc="replicas of a topic created without a number"
+    "default.replication.factor", 1, doc="default number of replicas of a topic"
 )
 AUTO_LEADER_REBALANCE_ENABLE: Final = flag(
-    "auto.leader.rebalance.enable", True, doc="whether leadership goes back to preferred replicas by itself"
+    "auto.leader.rebalance.enable", True, doc="whether preferred replicas become leaders again automatically"
 )
 LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS: Final = long(
-    "leader.imbalance.check.interval.seconds", 300, least=1, doc="how often leadership is checked"
+    "leader.imbalance.check.interval.seconds", 300, least=1, doc="how often the balance of leaders is checked"
 )
 LEADER_IMBALANCE_PER_BROKER_PERCENTAGE: Final = integer(
     "leader.imbalance.per.broker.percentage",
     10,
-    doc="share of a broker's partitions led elsewhere that starts a rebalance",
+    doc="percentage of a broker's preferred leaderships held by other brokers that starts a rebalance",
 )
 CONTROLLED_SHUTDOWN_ENABLE: Final = flag(
-    "controlled.shutdown.enable", True, doc="whether a broker hands its leaderships over before it stops"
+    "controlled.shutdown.enable", True, doc="whether a broker moves its leaderships to others before it stops"
 )
 CONTROLLED_SHUTDOWN_MAX_RETRIES: Final = integer(
-    "controlled.shutdown.max.retries", 3, doc="attempts to hand leaderships over"
+    "controlled.shutdown.max.retries", 3, doc="attempts to move leaderships to others"
 )
 CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS: Final = long(
     "controlled.shutdown.retry.backoff.ms", 5_000, doc="wait between such attempts"
@@ -52,7 +52,7 @@ CONTROLLER_SOCKET_TIMEOUT_MS: Final = integer(
     "controller.socket.timeout.ms", 30_000, doc="how long a request of the controller to a broker may take"
 )
 ZOOKEEPER_CONNECT: Final = optional_string(
-    "zookeeper.connect", doc="the ZooKeeper ensemble, host:port with commas and a path at the end"
+    "zookeeper.connect", doc="the ZooKeeper ensemble: host:port, separated by commas, and a path at the end"
 )
 ZOOKEEPER_CONNECTION_TIMEOUT_MS: Final = optional_integer(
     "zookeeper.connection.timeout.ms", doc="time to connect to ZooKeeper; the session timeout unless set"
@@ -61,9 +61,9 @@ ZOOKEEPER_SESSION_TIMEOUT_MS: Final = integer(
     "zookeeper.session.timeout.ms", 18_000, doc="time without contact after which a broker's session expires"
 )
 ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS: Final = integer(
-    "zookeeper.max.in.flight.requests", 10, least=1, doc="requests to ZooKeeper that wait for their answers"
+    "zookeeper.max.in.flight.requests", 10, least=1, doc="requests to ZooKeeper without a response yet"
 )
-ZOOKEEPER_SET_ACL: Final = flag("zookeeper.set.acl", False, doc="whether nodes are written with access lists")
+ZOOKEEPER_SET_ACL: Final = flag("zookeeper.set.acl", False, doc="whether ZooKeeper nodes are written with ACLs")
 ZOOKEEPER_SSL_CLIENT_ENABLE: Final = flag(
     "zookeeper.ssl.client.enable", False, doc="whether connections to ZooKeeper use TLS"
 )
@@ -114,7 +114,7 @@ DELEGATION_TOKEN_MASTER_KEY: Final = secret(
 )
 DELEGATION_TOKEN_SECRET_KEY: Final = secret("delegation.token.secret.key", doc="secret that signs delegation tokens")
 DELEGATION_TOKEN_MAX_LIFETIME_MS: Final = long(
-    "delegation.token.max.lifetime.ms", 604_800_000, least=1, doc="age beyond which no token is renewed"
+    "delegation.token.max.lifetime.ms", 604_800_000, least=1, doc="maximum age of a token, including renewals"
 )
 DELEGATION_TOKEN_EXPIRY_TIME_MS: Final = long(
     "delegation.token.expiry.time.ms", 86_400_000, least=1, doc="life of a token between renewals"

@@ -1,7 +1,7 @@
 """delivery.delay.topics: which topics delay records, for tools that cannot set delivery.delay.mode of a topic.
 
-Rules are separated by semicolons; the first whose pattern matches the whole name of a topic counts. Internal topics are
-never delayed. What a topic sets itself comes first.
+Rules are separated by semicolons; the first one whose pattern matches the whole name of a topic applies. Internal
+topics are never delayed. A topic's own settings come first.
 
     delivery.delay.topics=reminders\\..*:record;.*-retry-5m:fixed:300000
 """
@@ -18,7 +18,7 @@ from ixion.config.errors import InvalidSettingError
 from ixion.config.log_settings import DELIVERY_DELAY_TOPICS
 from ixion.config.topic import DELIVERY_DELAY_MODE, DELIVERY_DELAY_MS
 
-ALLOWED = "PATTERN:record or PATTERN:fixed:MILLISECONDS, with semicolons between"
+ALLOWED = "PATTERN:record or PATTERN:fixed:MILLISECONDS, separated by semicolons"
 
 
 class Rule(NamedTuple):
@@ -28,7 +28,7 @@ class Rule(NamedTuple):
 
 @lru_cache(4)
 def rules_of(text: str) -> tuple[Rule, ...]:
-    """InvalidSettingError if they cannot be read."""
+    """InvalidSettingError if a rule is invalid."""
     return tuple(rule_of(each.strip(), text) for each in text.split(";") if each.strip())
 
 
@@ -48,7 +48,7 @@ def rule_of(rule: str, text: str) -> Rule:
 
 
 def with_delay(broker: BrokerConfig, topic: str, given: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings of a topic, with those of the rule that matches it."""
+    """The settings of a topic, with those of its matching rule."""
     text = broker[DELIVERY_DELAY_TOPICS]
     if not text or DELIVERY_DELAY_MODE.name in given or topic.startswith("__"):
         return given

@@ -1,18 +1,18 @@
-"""Settings that change while the broker runs, laid over those it was started with.
+"""Dynamic settings: they change while the broker runs, and override those it was started with.
 
     defaults  <  static (file, environment, --set)  <  dynamic for all brokers  <  dynamic for this broker
 
-Every setting can say where its value comes from and which other values stand behind it, strongest first; that is what
-DescribeConfigs shows. With log.retention.hours=24 in the file and log.retention.ms set for all brokers:
+For DescribeConfigs, every setting has the source of its value and its synonyms, strongest first. With
+log.retention.hours=24 in the file and log.retention.ms set for all brokers:
 
     log.retention.ms   DYNAMIC_DEFAULT log.retention.ms=1000, STATIC log.retention.hours=24, DEFAULT …hours=168
 
-A change is checked as a whole (scopes, values, rules, and the checks of listeners) before any of it is taken. Stored
-settings, read at the start or after a change notification, can no longer be refused: the invalid ones are ignored and
-returned, so that one bad setting does not keep a broker from starting. An unknown name is taken, as in Kafka, and has
-no effect; a warning is logged.
+A change is checked as a whole (scopes, values, rules, and the registered checks) before any of it takes effect. Stored
+settings, read at the start or after a change notification, can no longer be refused: invalid ones are ignored and
+returned, so that one bad setting does not keep a broker from starting. An unknown name is accepted, as in Kafka; it has
+no effect and logs a warning.
 
-Threads: `change` and `restore` belong to one thread at a time; `current` may be read by any.
+Threads: only one thread at a time may call `change` and `restore`; any may read `current`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class Source(IntEnum):
-    """The numbers are those of the DescribeConfigs answer."""
+    """The numbers are those of the DescribeConfigs response."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -48,7 +48,7 @@ class Source(IntEnum):
 
 
 class Level(IntEnum):
-    """Which brokers a dynamic value is for."""
+    """The brokers to which a dynamic value applies."""
 
     ALL_BROKERS = 3
     THIS_BROKER = 2
@@ -69,7 +69,7 @@ class Described(NamedTuple):
     sensitive: bool
 
 
-# Called with the config before and after. A check may raise InvalidSettingError, and nothing is changed.
+# Called with the config before and after. A check may raise InvalidSettingError; then nothing changes.
 Check = Callable[[BrokerConfig, BrokerConfig], None]
 Changed = Callable[[BrokerConfig, BrokerConfig], None]
 
@@ -86,19 +86,19 @@ class DynamicConfig:
         self._listeners.append((check, changed))
 
     def overlay(self, level: Level) -> dict[str, str]:
-        """What is set at this level now."""
+        """The settings of this level."""
         return dict(self._overlays[level])
 
     def shown(self, level: Level) -> dict[str, str]:
-        """What descriptions show as set at this level.
+        """The settings that descriptions show for this level.
 
-        A cluster of Kafka 4.1 or later begins with min.insync.replicas set for all brokers (KIP-966), to what the first
-        broker was started with. Clients and tools see it so; here it is shown, and the value is the same.
+        A cluster of Kafka 4.1 or later starts with min.insync.replicas set for all brokers (KIP-966), to the value of
+        the first broker. We show it so too; the value is the same.
         """
         return (self._implied if level is Level.ALL_BROKERS else {}) | self._overlays[level]
 
     def validate(self, level: Level, wanted: Mapping[str, str]) -> BrokerConfig:
-        """The config as it would be with `wanted` as all the dynamic settings of the level; changes nothing."""
+        """The config with `wanted` as all dynamic settings of the level; changes nothing."""
         for name, value in wanted.items():
             _check_dynamic(level, name, value)
         config = self._laid_over({**self._overlays, level: dict(wanted)})
@@ -109,11 +109,11 @@ class DynamicConfig:
         return config
 
     def change(self, level: Level, wanted: Mapping[str, str]) -> None:
-        """Replace the dynamic settings of the level by `wanted`: what is not in it is no longer set."""
+        """Replace all dynamic settings of the level by `wanted`."""
         self._take(level, dict(wanted), self.validate(level, wanted))
 
     def restore(self, level: Level, stored: Mapping[str, str]) -> list[InvalidSettingError]:
-        """As `change`, but ignore what is invalid, and return it."""
+        """As `change`, but ignore invalid settings, and return their errors."""
         refused: list[InvalidSettingError] = []
         taken = dict(stored)
         while True:
@@ -122,19 +122,19 @@ class DynamicConfig:
                 return refused
             except InvalidSettingError as error:
                 refused.append(error)
-                # A rule may name a setting that is not of this level; then nothing of the level can be trusted.
+                # A rule may blame a setting of another level; then ignore all settings of this one.
                 if taken.pop(error.name, None) is None:
                     if not taken:
                         return refused
                     taken = {}
 
     def unknown(self) -> list[str]:
-        """Names that were given, at the start or since, and that no setting has."""
+        """Unknown names that were set, at the start or since."""
         given = {**self._static, **self._overlays[Level.ALL_BROKERS], **self._overlays[Level.THIS_BROKER]}
         return [name for name in given if name not in BROKER_SETTINGS]
 
     def describe(self, name: str) -> Described:
-        """`name` must be one of BROKER_SETTINGS or of `unknown`, whose values are hidden as they may be secrets."""
+        """`name` must be in BROKER_SETTINGS or `unknown`. Values of unknown names are hidden: they may be secrets."""
         setting = BROKER_SETTINGS.get(name)
         sensitive = setting is None or setting.sensitive
         found = self._synonyms(name)
@@ -148,13 +148,13 @@ class DynamicConfig:
         )
 
     def describe_topic(self, name: str, topic: Mapping[str, str]) -> Described:
-        """`name` must be one of TOPIC_SETTINGS; `topic` is what is set for the topic itself."""
+        """`name` must be in TOPIC_SETTINGS; `topic` has the topic's own settings."""
         if name in OWN:
             return _described_alone(OWN[name], topic)
         return self.describe_own(name, topic, BEHIND[name], Source.TOPIC)
 
     def describe_own(self, name: str, own: Mapping[str, str], setting: Setting[Any], source: Source) -> Described:
-        """A setting of something that has settings of its own, laid over the broker's `setting`."""
+        """A setting of a topic or group, which overrides the broker's `setting`."""
         behind = self._synonyms(setting.name)
         if name in own:
             behind = (Synonym(name=name, value=own[name], source=source), *behind)
@@ -171,7 +171,7 @@ class DynamicConfig:
         given = dict(self._static)
         for level in (Level.ALL_BROKERS, Level.THIS_BROKER):
             for name, value in overlays[level].items():
-                for other in synonyms(name):  # a dynamic value is stronger, whichever of the names it has
+                for other in synonyms(name):  # a dynamic value overrides all synonyms
                     given.pop(other, None)
                 given[name] = value
         return BrokerConfig(given)
@@ -181,19 +181,19 @@ class DynamicConfig:
         for name in wanted.keys() - self._overlays[level].keys() - BROKER_SETTINGS.keys():
             if listener_of(name) or override_of(name)[0]:
                 continue
-            logger.warning("%s was set, but ixion has no such setting%s", name, meant(name))
+            logger.warning("unknown setting %s%s", name, meant(name))
         before_it = self._overlays[level]
         idle = broker_settings_without_effect(
             {name: value for name, value in wanted.items() if before_it.get(name) != value}
         )
         if idle:
-            logger.warning("set, but without effect in ixion: %s", ", ".join(idle))
+            logger.warning("settings without effect in ixion: %s", ", ".join(idle))
         self._overlays[level] = wanted
         for _, changed in self._listeners:
             try:
                 changed(before, config)
             except Exception:
-                logger.exception("a part of the broker failed to follow a change of settings; the others follow it")
+                logger.exception("a part of the broker failed to apply a change of settings; the others apply it")
 
     def _synonyms(self, name: str) -> tuple[Synonym, ...]:
         settings = {other: BROKER_SETTINGS.get(other) for other in synonyms(name)}
@@ -210,12 +210,12 @@ class DynamicConfig:
             for other, known in settings.items()
             if other in layer
         ]
-        # Kafka's list begins with the setting's own name; a stronger value under another name is not shown.
+        # As in Kafka, the list begins with the setting's own name, without a stronger value under another name.
         return tuple(dropwhile(lambda synonym: synonym.name != name, found))
 
 
 def _described_alone(setting: Setting[Any], topic: Mapping[str, str]) -> Described:
-    """A topic setting that nothing of the broker stands behind."""
+    """A topic setting without a broker setting."""
     name = setting.name
     synonyms_of = (Synonym(name=name, value=topic[name], source=Source.TOPIC),) if name in topic else ()
     return Described(

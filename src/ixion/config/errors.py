@@ -6,7 +6,7 @@ from typing import Final
 
 
 class InvalidSettingError(Exception):
-    """Says which setting, which value, and what is allowed; `where` is the file or variable it came from, if known."""
+    """The setting, its value, and what is allowed; `where` is the file or variable it came from, if known."""
 
     def __init__(self, name: str, value: str, allowed: str, where: str = "") -> None:
         origin = f" (in {where})" if where else ""
@@ -29,7 +29,7 @@ class UnreadableFileError(InvalidSettingError):
 
 
 class UnknownSettingError(InvalidSettingError):
-    """There is no such setting of a topic or a group; `hint` names the one that may have been meant."""
+    """A topic or group has no such setting; `hint` suggests one."""
 
     def __init__(self, name: str, value: str, kind: str, hint: str) -> None:
         super().__init__(name, value, f"a {kind} setting")

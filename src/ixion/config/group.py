@@ -1,7 +1,7 @@
-"""Group settings: what can be set for one consumer group, laid over those of its broker (KIP-848).
+"""Settings of one consumer group, which override those of the broker (KIP-848).
 
-A group may move only within the limits that the broker sets for all: with group.consumer.min.session.timeout.ms=45000
-no group can have a session timeout of 10 seconds.
+A group's values must be within the broker's limits: with group.consumer.min.session.timeout.ms=45000 no group can have
+a session timeout of 10 seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ASSIGNMENT_INTERVAL: Final = "consumer.assignment.interval.ms"
 
 
 class Behind(NamedTuple):
-    """The broker's setting behind one of a group, and the broker's limits for it."""
+    """The broker setting that is the default of a group setting, and its limits."""
 
     default: Setting[int]
     least: Setting[int]
@@ -52,7 +52,7 @@ GROUP_SETTINGS: Final[dict[str, Setting[int]]] = {
 
 
 def check_group(broker: BrokerConfig, given: Mapping[str, str]) -> None:
-    """InvalidSettingError for settings that a group cannot have. Like a topic, a group has no unknown settings."""
+    """InvalidSettingError for invalid settings of a group. Unknown names are errors, as for a topic."""
     values = {name: broker[behind.default] for name, behind in BEHIND_GROUP.items()}
     for name, value in given.items():
         if name not in GROUP_SETTINGS:

@@ -1,8 +1,8 @@
 """The one list of settings that are accepted, stored and described, but have no effect yet.
 
-They are accepted because files made for Apache Kafka have them, and tools set throttles around a reassignment. But a
-user must not rely on a limit without effect: setting one of them to anything but its default logs a warning, at the
-start and when it is changed. A test fails for a setting that no code reads and that is not listed here.
+We accept them because files for Apache Kafka contain them, and tools set throttles around a reassignment. But a user
+must not rely on a limit without effect: a value other than the default logs a warning, at the start and at a change. A
+test fails for a setting that no code reads and that is not listed here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ixion.config.setting import Setting
 from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import OWN, TOPIC_SETTINGS
 
-_ZOOKEEPER: Final = "our client of ZooKeeper does not need it"
-_ACCESS: Final = "nodes are written without access lists"
+_ZOOKEEPER: Final = "our ZooKeeper client does not need it"
+_ACCESS: Final = "nodes are written without ACLs"
 _QUOTAS: Final = "moves between log directories are not throttled"
 _SYSTEM: Final = "the system chooses the size"
 _FIXED: Final = "the broker uses a fixed value"
@@ -50,7 +50,7 @@ _OF_TOPICS: Final[Mapping[str, str]] = {
 
 
 def broker_settings_without_effect(given: Mapping[str, str]) -> list[str]:
-    """`name (why)` of each that is set to something other than its default; values must be valid."""
+    """`name (reason)` of each that is not set to its default; values must be valid."""
     return _changed(given, BROKER_SETTINGS, WITHOUT_EFFECT)
 
 

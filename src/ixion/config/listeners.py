@@ -4,7 +4,7 @@
     listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROL:PLAINTEXT
     advertised.listeners=PLAINTEXT://broker1.example.org:9092
 
-Names are converted to upper case. An empty host is every interface. Port 0 takes a free one.
+Names are converted to upper case. An empty host means every interface, port 0 any free port.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ class Endpoint(NamedTuple):
 
 class Listeners(NamedTuple):
     bound: tuple[Endpoint, ...]
-    advertised: tuple[Endpoint, ...]  # an empty host stands for the name of this machine
+    advertised: tuple[Endpoint, ...]  # an empty host means the name of this machine
     inter_broker: str  # name of a listener
     control_plane: str | None
     internal_writers: frozenset[str]  # listeners over which clients may produce to internal topics
 
 
 def parse_endpoint(text: str, protocols: dict[str, str]) -> Endpoint:
-    """ValueError says what is wrong with it."""
+    """ValueError with what is allowed."""
     found = _ENDPOINT.fullmatch(text.strip())
     if found is None or int(found[4]) > 65535:
-        raise ValueError("NAME://host:port, with commas between several")
+        raise ValueError("NAME://host:port, separated by commas")
     name = found[1].upper()
     if name not in protocols:
-        raise ValueError(f"a name that listener.security.protocol.map has: {', '.join(sorted(protocols))}")
+        raise ValueError(f"a name in listener.security.protocol.map: {', '.join(sorted(protocols))}")
     return Endpoint(name, found[2] or found[3] or "", int(found[4]), protocols[name])
 
 
@@ -63,18 +63,18 @@ def listeners(config: BrokerConfig) -> Listeners:
     bound = _endpoints(LISTENERS, config[LISTENERS], protocols)
     ports = [endpoint.port for endpoint in bound if endpoint.port]
     if len(ports) != len(set(ports)):
-        raise _refused(LISTENERS, config[LISTENERS], "a port of its own for each listener")
+        raise _refused(LISTENERS, config[LISTENERS], "a different port for each listener")
     names = [endpoint.listener for endpoint in bound]
     control = _chosen(CONTROL_PLANE_LISTENER_NAME, config[CONTROL_PLANE_LISTENER_NAME], names)
     between = _chosen(INTER_BROKER_LISTENER_NAME, config[INTER_BROKER_LISTENER_NAME], names)
     if between is not None and SECURITY_INTER_BROKER_PROTOCOL.name in config.given:
-        allowed = f"left out where {SECURITY_INTER_BROKER_PROTOCOL.name} is set"
+        allowed = f"left out if {SECURITY_INTER_BROKER_PROTOCOL.name} is set"
         raise _refused(INTER_BROKER_LISTENER_NAME, between, allowed)
     if between is None:
         between = _chosen(SECURITY_INTER_BROKER_PROTOCOL, config[SECURITY_INTER_BROKER_PROTOCOL], names)
     assert between is not None  # the protocol has a default
     if control == between:
-        raise _refused(CONTROL_PLANE_LISTENER_NAME, control, "another listener than the one between brokers")
+        raise _refused(CONTROL_PLANE_LISTENER_NAME, control, "another listener than the inter-broker listener")
     given = config[ADVERTISED_LISTENERS]
     advertised = bound if given is None else _endpoints(ADVERTISED_LISTENERS, given, protocols)
     for endpoint in advertised:
@@ -117,7 +117,7 @@ def _endpoints(
         raise _refused(setting, text, str(error)) from None
     names = [endpoint.listener for endpoint in endpoints]
     if len(names) != len(set(names)):
-        raise _refused(setting, text, "a name of its own for each listener")
+        raise _refused(setting, text, "a different name for each listener")
     return endpoints
 
 

@@ -9,18 +9,18 @@ from ixion.config.setting import LONG_MAX, Scope, double, flag, integer, long, o
 
 DOUBLE_MAX: Final = sys.float_info.max
 
-# where the broker is started, not a directory that the system empties
-LOG_DIR: Final = string("log.dir", "ixion-data", doc="the one log directory, where log.dirs is not set")
-LOG_DIRS: Final = string("log.dirs", None, fallbacks=((LOG_DIR, 1),), doc="the log directories, with commas")
+# In the current directory. Kafka's default is in /tmp, which the system empties.
+LOG_DIR: Final = string("log.dir", "ixion-data", doc="the log directory if log.dirs is not set")
+LOG_DIRS: Final = string("log.dirs", None, fallbacks=((LOG_DIR, 1),), doc="the log directories, separated by commas")
 LOG_SEGMENT_BYTES: Final = integer(
     "log.segment.bytes",
     1_073_741_824,
     least=14,
     scope=Scope.CLUSTER_WIDE,
     topic="segment.bytes",
-    doc="size at which a segment is closed and the next one begun",
+    doc="size at which a segment is rolled",
 )
-LOG_ROLL_HOURS: Final = integer("log.roll.hours", 168, least=1, doc="age at which a segment is closed, in hours")
+LOG_ROLL_HOURS: Final = integer("log.roll.hours", 168, least=1, doc="age at which a segment is rolled, in hours")
 LOG_ROLL_MS: Final = long(
     "log.roll.ms",
     None,
@@ -28,10 +28,10 @@ LOG_ROLL_MS: Final = long(
     least=1,
     topic="segment.ms",
     fallbacks=((LOG_ROLL_HOURS, 3_600_000),),
-    doc="age at which a segment is closed",
+    doc="age at which a segment is rolled",
 )
 LOG_ROLL_JITTER_HOURS: Final = integer(
-    "log.roll.jitter.hours", 0, least=0, doc="the most by which that age is shortened at random, in hours"
+    "log.roll.jitter.hours", 0, least=0, doc="maximum random reduction of log.roll.hours"
 )
 LOG_ROLL_JITTER_MS: Final = long(
     "log.roll.jitter.ms",
@@ -40,7 +40,7 @@ LOG_ROLL_JITTER_MS: Final = long(
     least=0,
     topic="segment.jitter.ms",
     fallbacks=((LOG_ROLL_JITTER_HOURS, 3_600_000),),
-    doc="the most by which that age is shortened at random",
+    doc="maximum random reduction of log.roll.ms",
 )
 LOG_RETENTION_HOURS: Final = integer("log.retention.hours", 168, doc="age at which records are deleted, in hours")
 LOG_RETENTION_MINUTES: Final = optional_integer(
@@ -55,17 +55,17 @@ LOG_RETENTION_MS: Final = long(
     topic="retention.ms",
     topic_least=-1,
     fallbacks=((LOG_RETENTION_MINUTES, 60_000), (LOG_RETENTION_HOURS, 3_600_000)),
-    doc="age at which records are deleted; -1 is never",
+    doc="age at which records are deleted; -1: never",
 )
 LOG_RETENTION_BYTES: Final = long(
     "log.retention.bytes",
     -1,
     scope=Scope.CLUSTER_WIDE,
     topic="retention.bytes",
-    doc="size of a partition beyond which its oldest segments are deleted; -1 is no limit",
+    doc="size of a partition above which its oldest segments are deleted; -1: no limit",
 )
 LOG_RETENTION_CHECK_INTERVAL_MS: Final = long(
-    "log.retention.check.interval.ms", 300_000, least=1, doc="how often the broker looks for segments to delete"
+    "log.retention.check.interval.ms", 300_000, least=1, doc="how often the broker checks for segments to delete"
 )
 LOG_CLEANUP_POLICY: Final = words(
     "log.cleanup.policy",
@@ -73,7 +73,7 @@ LOG_CLEANUP_POLICY: Final = words(
     choices=("compact", "delete"),
     scope=Scope.CLUSTER_WIDE,
     topic="cleanup.policy",
-    doc="what happens to old segments: delete, compact, or both",
+    doc="cleanup of old segments: delete, compact, or both",
 )
 LOG_SEGMENT_DELETE_DELAY_MS: Final = long(
     "log.segment.delete.delay.ms",
@@ -81,7 +81,7 @@ LOG_SEGMENT_DELETE_DELAY_MS: Final = long(
     least=0,
     scope=Scope.CLUSTER_WIDE,
     topic="file.delete.delay.ms",
-    doc="time between taking a file out of the log and removing it from the disk",
+    doc="time between removing a segment from the log and deleting its files",
 )
 LOG_INDEX_SIZE_MAX_BYTES: Final = integer(
     "log.index.size.max.bytes",
@@ -108,7 +108,7 @@ LOG_FLUSH_INTERVAL_MESSAGES: Final = long(
     doc="records after which a partition is flushed to the disk",
 )
 LOG_FLUSH_SCHEDULER_INTERVAL_MS: Final = long(
-    "log.flush.scheduler.interval.ms", LONG_MAX, doc="how often the broker looks for partitions to flush"
+    "log.flush.scheduler.interval.ms", LONG_MAX, doc="how often the broker checks for partitions to flush"
 )
 LOG_FLUSH_INTERVAL_MS: Final = long(
     "log.flush.interval.ms",
@@ -117,7 +117,7 @@ LOG_FLUSH_INTERVAL_MS: Final = long(
     least=0,
     topic="flush.ms",
     fallbacks=((LOG_FLUSH_SCHEDULER_INTERVAL_MS, 1),),
-    doc="the longest that a record waits to be flushed",
+    doc="longest time before a record is flushed",
 )
 LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS: Final = integer(
     "log.flush.offset.checkpoint.interval.ms", 60_000, least=0, doc="how often recovery points are written"
@@ -130,7 +130,7 @@ LOG_PREALLOCATE: Final = flag(
     False,
     scope=Scope.CLUSTER_WIDE,
     topic="preallocate",
-    doc="whether a new segment takes its whole size on the disk at once",
+    doc="whether the file of a new segment is preallocated",
 )
 LOG_MESSAGE_TIMESTAMP_TYPE: Final = string(
     "log.message.timestamp.type",
@@ -146,7 +146,7 @@ LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS: Final = long(
     least=0,
     scope=Scope.CLUSTER_WIDE,
     topic="message.timestamp.before.max.ms",
-    doc="how far behind the broker's clock a record's time may be",
+    doc="how far a record's timestamp may be behind the broker's clock",
 )
 LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS: Final = long(
     "log.message.timestamp.after.max.ms",
@@ -154,13 +154,13 @@ LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS: Final = long(
     least=0,
     scope=Scope.CLUSTER_WIDE,
     topic="message.timestamp.after.max.ms",
-    doc="how far ahead of the broker's clock a record's time may be",
+    doc="how far a record's timestamp may be ahead of the broker's clock",
 )
 LOG_INITIAL_TASK_DELAY_MS: Final = long(
     "log.initial.task.delay.ms",
     30_000,
     least=0,
-    doc="wait after the start before the first cleaning, flushing and checkpoints",
+    doc="delay of retention, flushes and checkpoints after the start",
 )
 LOG_CLEANER_ENABLE: Final = flag("log.cleaner.enable", True, doc="whether compaction runs")
 LOG_CLEANER_THREADS: Final = integer(
@@ -180,20 +180,20 @@ LOG_CLEANER_IO_BUFFER_SIZE: Final = integer(
     doc="memory for reading and writing in compaction, all threads together",
 )
 LOG_CLEANER_IO_BUFFER_LOAD_FACTOR: Final = double(
-    "log.cleaner.io.buffer.load.factor", 0.9, scope=Scope.CLUSTER_WIDE, doc="how full the table of keys may get"
+    "log.cleaner.io.buffer.load.factor", 0.9, scope=Scope.CLUSTER_WIDE, doc="how full the map of keys may get"
 )
 LOG_CLEANER_IO_MAX_BYTES_PER_SECOND: Final = double(
     "log.cleaner.io.max.bytes.per.second",
     DOUBLE_MAX,
     scope=Scope.CLUSTER_WIDE,
-    doc="the most that compaction reads and writes",
+    doc="bytes per second that compaction may read and write",
 )
 LOG_CLEANER_BACKOFF_MS: Final = long(
     "log.cleaner.backoff.ms",
     15_000,
     least=0,
     scope=Scope.CLUSTER_WIDE,
-    doc="pause of the compaction threads when there is nothing to do",
+    doc="pause of compaction when no log needs it",
 )
 LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = double(
     "log.cleaner.min.cleanable.ratio",
@@ -202,7 +202,7 @@ LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = double(
     most=1,
     scope=Scope.CLUSTER_WIDE,
     topic="min.cleanable.dirty.ratio",
-    doc="share of a log that must be uncompacted before it is compacted",
+    doc="share of a log that must be dirty before it is compacted",
 )
 LOG_CLEANER_DELETE_RETENTION_MS: Final = long(
     "log.cleaner.delete.retention.ms",
@@ -210,7 +210,7 @@ LOG_CLEANER_DELETE_RETENTION_MS: Final = long(
     least=0,
     scope=Scope.CLUSTER_WIDE,
     topic="delete.retention.ms",
-    doc="how long a compacted log keeps the marks of deleted keys",
+    doc="how long a compacted log keeps tombstones",
 )
 LOG_CLEANER_MIN_COMPACTION_LAG_MS: Final = long(
     "log.cleaner.min.compaction.lag.ms",
@@ -234,7 +234,7 @@ MESSAGE_MAX_BYTES: Final = integer(
     least=0,
     scope=Scope.CLUSTER_WIDE,
     topic="max.message.bytes",
-    doc="the largest batch that is accepted",
+    doc="size of the largest accepted batch",
 )
 COMPRESSION_TYPE: Final = string(
     "compression.type",
@@ -242,7 +242,7 @@ COMPRESSION_TYPE: Final = string(
     choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
     scope=Scope.CLUSTER_WIDE,
     topic="compression.type",
-    doc="codec in which records are stored; producer leaves them as they came",
+    doc="codec in which records are stored; producer: the producer's codec",
 )
 COMPRESSION_GZIP_LEVEL: Final = integer(
     "compression.gzip.level",
@@ -252,7 +252,7 @@ COMPRESSION_GZIP_LEVEL: Final = integer(
     also=-1,
     scope=Scope.CLUSTER_WIDE,
     topic="compression.gzip.level",
-    doc="level where the broker compresses by gzip itself; -1 is zlib's own choice",
+    doc="level if the broker itself compresses with gzip; -1: zlib's default",
 )
 COMPRESSION_LZ4_LEVEL: Final = integer(
     "compression.lz4.level",
@@ -261,7 +261,7 @@ COMPRESSION_LZ4_LEVEL: Final = integer(
     most=17,
     scope=Scope.CLUSTER_WIDE,
     topic="compression.lz4.level",
-    doc="level where the broker compresses by lz4 itself",
+    doc="level if the broker itself compresses with lz4",
 )
 COMPRESSION_ZSTD_LEVEL: Final = integer(
     "compression.zstd.level",
@@ -270,7 +270,7 @@ COMPRESSION_ZSTD_LEVEL: Final = integer(
     most=22,
     scope=Scope.CLUSTER_WIDE,
     topic="compression.zstd.level",
-    doc="level where the broker compresses by zstd itself",
+    doc="level if the broker itself compresses with zstd",
 )
 NUM_RECOVERY_THREADS_PER_DATA_DIR: Final = integer(
     "num.recovery.threads.per.data.dir",
@@ -281,20 +281,23 @@ NUM_RECOVERY_THREADS_PER_DATA_DIR: Final = integer(
 )
 NUM_REPLICA_ALTER_LOG_DIRS_THREADS: Final = optional_integer(
     "num.replica.alter.log.dirs.threads",
-    doc="threads that move replicas between log directories; one per directory unless set",
+    doc="threads that move replicas between log directories; default: one per directory",
 )
 DELIVERY_DELAY_TOPICS: Final = string(
     "delivery.delay.topics",
     "",
-    doc="delivery.delay.mode of topics that do not set it: PATTERN:record or PATTERN:fixed:MS, with semicolons",
+    doc="delay of topics without delivery.delay.mode: PATTERN:record or PATTERN:fixed:MS, separated by semicolons",
 )
 PRODUCER_ID_EXPIRATION_MS: Final = integer(
     "producer.id.expiration.ms",
     86_400_000,
     least=1,
     scope=Scope.CLUSTER_WIDE,
-    doc="time after which an idle producer id is forgotten",
+    doc="time after which an idle producer id expires",
 )
 PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS: Final = integer(
-    "producer.id.expiration.check.interval.ms", 600_000, least=1, doc="how often the broker looks for idle producer ids"
+    "producer.id.expiration.check.interval.ms",
+    600_000,
+    least=1,
+    doc="how often the broker checks for idle producer ids",
 )

@@ -1,4 +1,4 @@
-r"""Java's properties format, in which server.properties and meta.properties are written.
+r"""Java's properties format, used by server.properties and meta.properties.
 
     # a comment, and so is a line that starts with !
     key=value        key: value        key value        # three spellings of the same
@@ -35,7 +35,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _continues(line: str) -> bool:
-    """An odd number of backslashes at the end; of an even number each escapes its neighbour."""
+    """Whether an odd number of backslashes ends the line; an even number are escaped backslashes."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
@@ -71,5 +71,5 @@ def _unescape(text: str) -> str:
         else:
             out.append(_ESCAPES.get(escaped, escaped))
     joined = "".join(out)
-    # Java's characters are halves of pairs beyond U+FFFF; two escapes make one character.
+    # Java escapes characters beyond U+FFFF as surrogate pairs: two escapes make one character.
     return joined.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -19,7 +19,7 @@ UNCLEAN_LEADER_ELECTION_ENABLE: Final = flag(
     False,
     scope=Scope.CLUSTER_WIDE,
     topic="unclean.leader.election.enable",
-    doc="whether a replica out of sync may lead when no other is left, and records are lost",
+    doc="whether an out-of-sync replica may become leader if no other can, which loses records",
 )
 REPLICA_LAG_TIME_MAX_MS: Final = long(
     "replica.lag.time.max.ms", 30_000, doc="time behind the leader after which a follower is out of sync"
@@ -31,14 +31,14 @@ REPLICA_SOCKET_RECEIVE_BUFFER_BYTES: Final = integer(
     "replica.socket.receive.buffer.bytes", 65_536, doc="SO_RCVBUF of a follower's connection"
 )
 REPLICA_FETCH_MAX_BYTES: Final = integer(
-    "replica.fetch.max.bytes", 1_048_576, least=0, doc="bytes of one partition that a follower asks for"
+    "replica.fetch.max.bytes", 1_048_576, least=0, doc="bytes per partition in a follower's fetch"
 )
 REPLICA_FETCH_WAIT_MAX_MS: Final = integer(
-    "replica.fetch.wait.max.ms", 500, doc="the longest that a follower's fetch waits at the leader"
+    "replica.fetch.wait.max.ms", 500, doc="longest time that a follower's fetch waits at the leader"
 )
 REPLICA_FETCH_MIN_BYTES: Final = integer("replica.fetch.min.bytes", 1, doc="bytes that a follower's fetch waits for")
 REPLICA_FETCH_RESPONSE_MAX_BYTES: Final = integer(
-    "replica.fetch.response.max.bytes", 10_485_760, least=0, doc="bytes in all that a follower asks for"
+    "replica.fetch.response.max.bytes", 10_485_760, least=0, doc="bytes in the response to a follower's fetch"
 )
 REPLICA_FETCH_BACKOFF_MS: Final = integer(
     "replica.fetch.backoff.ms", 1_000, least=0, doc="how long a follower waits after an error"
@@ -49,6 +49,6 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS: Final = long(
 LEADER_SELECTOR: Final = "org.apache.kafka.common.replica.LeaderSelector"
 RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 REPLICA_SELECTOR_CLASS: Final = optional_string(
-    "replica.selector.class", doc="the class that chooses the replica a consumer reads from; the leader unless set"
+    "replica.selector.class", doc="the class that selects the replica for a consumer; default: the leader"
 )
 NUM_REPLICA_FETCHERS: Final = integer("num.replica.fetchers", 1, scope=Scope.CLUSTER_WIDE, doc="fetchers per leader")

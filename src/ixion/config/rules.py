@@ -1,7 +1,7 @@
-"""Rules between settings, and the settings that need a parser of their own.
+"""Rules between settings, and the settings that need their own parser.
 
-The rules are those by which Apache Kafka refuses to start. They are checked at the start and before a dynamic change is
-taken.
+If one of these rules is broken, Apache Kafka does not start either. They are checked at the start and before a dynamic
+change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 
 def check_rules(config: BrokerConfig) -> None:
-    """InvalidSettingError for the first rule that does not hold."""
+    """InvalidSettingError for the first broken rule."""
 
     def rule(holds: bool, setting: Setting[int], allowed: str) -> None:
         if not holds:
@@ -35,7 +35,7 @@ def check_rules(config: BrokerConfig) -> None:
         rule(broker_id >= 0, cluster.BROKER_ID, "0 or more, as broker.id.generation.enable is false")
 
     for setting in (log.LOG_ROLL_MS, log.LOG_ROLL_JITTER_MS, log.LOG_RETENTION_MS, log.LOG_FLUSH_INTERVAL_MS):
-        rule(setting.accepts(config[setting]), setting, setting.allowed)  # it may come from a fallback, in hours
+        rule(setting.accepts(config[setting]), setting, setting.allowed)  # the value may come from a fallback in hours
     if config[log.LOG_CLEANER_ENABLE]:
         threads = config[log.LOG_CLEANER_THREADS]
         enough = config[log.LOG_CLEANER_DEDUPE_BUFFER_SIZE] > threads * MIB
@@ -81,17 +81,19 @@ def log_dirs(config: BrokerConfig) -> tuple[str, ...]:
     text = config[log.LOG_DIRS]
     paths = tuple(path.strip() for path in text.split(","))
     if "" in paths:
-        raise InvalidSettingError(log.LOG_DIRS.name, text, "one or more directories, with commas between them")
+        raise InvalidSettingError(log.LOG_DIRS.name, text, "one or more directories, separated by commas")
     return paths
 
 
 def connection_overrides(config: BrokerConfig) -> dict[str, int]:
-    """How many connections a host may have, where that is not max.connections.per.ip."""
+    """The connection limits of hosts, instead of max.connections.per.ip."""
     text = config[network.MAX_CONNECTIONS_PER_IP_OVERRIDES]
     overrides: dict[str, int] = {}
     for pair in text.split(",") if text else ():
         host, _, count = (part.strip() for part in pair.rpartition(":"))
         if not host or not count.isascii() or not count.isdigit() or int(count) > INT_MAX:
-            raise InvalidSettingError(network.MAX_CONNECTIONS_PER_IP_OVERRIDES.name, text, "host:count, with commas")
+            raise InvalidSettingError(
+                network.MAX_CONNECTIONS_PER_IP_OVERRIDES.name, text, "host:count, separated by commas"
+            )
         overrides[host.removeprefix("[").removesuffix("]")] = int(count)
     return overrides

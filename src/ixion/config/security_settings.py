@@ -30,10 +30,10 @@ SSL_TRUSTSTORE_TYPE: Final = string(
 SSL_TRUSTSTORE_LOCATION: Final = optional_string(
     "ssl.truststore.location",
     scope=Scope.PER_BROKER,
-    doc="file with the authorities whose client certificates are accepted",
+    doc="file with the certificate authorities to trust",
 )
 SSL_TRUSTSTORE_CERTIFICATES: Final = secret(
-    "ssl.truststore.certificates", scope=Scope.PER_BROKER, doc="these authorities in PEM, instead of a file"
+    "ssl.truststore.certificates", scope=Scope.PER_BROKER, doc="certificate authorities in PEM, instead of a file"
 )
 SSL_TRUSTSTORE_PASSWORD: Final = secret(
     "ssl.truststore.password", scope=Scope.PER_BROKER, doc="password of a trust store in PKCS12"
@@ -41,36 +41,36 @@ SSL_TRUSTSTORE_PASSWORD: Final = secret(
 SSL_ALLOW_DN_CHANGES: Final = flag(
     "ssl.allow.dn.changes",
     False,
-    doc="whether a new certificate may have another subject than the one that it replaces",
+    doc="whether a new certificate may have another subject",
 )
 SSL_ALLOW_SAN_CHANGES: Final = flag(
     "ssl.allow.san.changes", False, doc="whether a new certificate may have other alternative names"
 )
 SSL_PRINCIPAL_MAPPING_RULES: Final = string(
-    "ssl.principal.mapping.rules", "DEFAULT", doc="rules that make users of the subjects of clients' certificates"
+    "ssl.principal.mapping.rules", "DEFAULT", doc="rules that map the subjects of clients' certificates to users"
 )
 SSL_PROTOCOL: Final = string("ssl.protocol", "TLSv1.3", doc="TLSv1.3 or TLSv1.2; ssl.enabled.protocols decides")
 SSL_PROVIDER: Final = optional_string("ssl.provider", doc="provider of TLS in Java; not supported")
-SSL_KEYMANAGER_ALGORITHM: Final = string("ssl.keymanager.algorithm", "SunX509", doc="of Java; not supported")
-SSL_TRUSTMANAGER_ALGORITHM: Final = string("ssl.trustmanager.algorithm", "PKIX", doc="of Java; not supported")
+SSL_KEYMANAGER_ALGORITHM: Final = string("ssl.keymanager.algorithm", "SunX509", doc="for Java; not supported")
+SSL_TRUSTMANAGER_ALGORITHM: Final = string("ssl.trustmanager.algorithm", "PKIX", doc="for Java; not supported")
 SSL_SECURE_RANDOM_IMPLEMENTATION: Final = optional_string(
-    "ssl.secure.random.implementation", doc="of Java; not supported"
+    "ssl.secure.random.implementation", doc="for Java; not supported"
 )
 SSL_ENGINE_FACTORY_CLASS: Final[Setting[str | None]] = Setting(
-    name="ssl.engine.factory.class", kind=Kind.CLASS, default=None, doc="of Java; not supported"
+    name="ssl.engine.factory.class", kind=Kind.CLASS, default=None, doc="for Java; not supported"
 )
 SSL_CLIENT_AUTH: Final = string(
-    "ssl.client.auth", "none", choices=("required", "requested", "none"), doc="whether clients show a certificate"
+    "ssl.client.auth", "none", choices=("required", "requested", "none"), doc="whether clients must send a certificate"
 )
 SSL_ENABLED_PROTOCOLS: Final = words(
     "ssl.enabled.protocols", ("TLSv1.2", "TLSv1.3"), choices=("TLSv1.2", "TLSv1.3"), doc="versions of TLS"
 )
-SSL_CIPHER_SUITES: Final = words("ssl.cipher.suites", (), doc="cipher suites for TLS 1.2, by OpenSSL's names")
+SSL_CIPHER_SUITES: Final = words("ssl.cipher.suites", (), doc="cipher suites for TLS 1.2, with OpenSSL's names")
 SSL_ENDPOINT_IDENTIFICATION_ALGORITHM: Final = string(
     "ssl.endpoint.identification.algorithm",
     "https",
     choices=("https", ""),
-    doc="how this broker checks the host name in the certificates of other brokers; empty: not at all",
+    doc="check of the host names in the certificates of other brokers; empty: no check",
 )
 SASL_ENABLED_MECHANISMS: Final = words(
     "sasl.enabled.mechanisms",
@@ -78,22 +78,25 @@ SASL_ENABLED_MECHANISMS: Final = words(
     doc="mechanisms of SASL listeners: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_URL: Final = optional_string(
-    "sasl.oauthbearer.jwks.endpoint.url", doc="https: or file: URL of the keys that OAUTHBEARER tokens are signed with"
+    "sasl.oauthbearer.jwks.endpoint.url", doc="https: or file: URL of the keys that verify OAUTHBEARER tokens"
 )
 SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL: Final = optional_string(
     "sasl.oauthbearer.token.endpoint.url", doc="file: URL of the token with which this broker logs in to other brokers"
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS: Final = long(
-    "sasl.oauthbearer.jwks.endpoint.refresh.ms", 3_600_000, least=1, doc="how often these keys are read again"
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+    3_600_000,
+    least=1,
+    doc="how often the keys of OAUTHBEARER are refreshed",
 )
 SASL_OAUTHBEARER_EXPECTED_ISSUER: Final = optional_string(
-    "sasl.oauthbearer.expected.issuer", doc="issuer that tokens must have; without one, any"
+    "sasl.oauthbearer.expected.issuer", doc="issuer that tokens must have; default: any"
 )
 SASL_OAUTHBEARER_EXPECTED_AUDIENCE: Final = words(
-    "sasl.oauthbearer.expected.audience", (), doc="audiences of which tokens must have one; without any, all"
+    "sasl.oauthbearer.expected.audience", (), doc="audiences of which tokens must have one; default: any"
 )
 SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS: Final = integer(
-    "sasl.oauthbearer.clock.skew.seconds", 30, least=0, doc="difference allowed between the clocks of issuer and broker"
+    "sasl.oauthbearer.clock.skew.seconds", 30, least=0, doc="allowed difference between the clocks of issuer and broker"
 )
 SASL_OAUTHBEARER_SCOPE_CLAIM_NAME: Final = string(
     "sasl.oauthbearer.scope.claim.name", "scope", doc="claim with the scope of a token"
@@ -105,19 +108,19 @@ SASL_SERVER_MAX_RECEIVE_SIZE: Final = integer(
     "sasl.server.max.receive.size", 512 * 1024, least=1, doc="largest request before a client has authenticated"
 )
 CONNECTIONS_MAX_REAUTH_MS: Final = long(
-    "connections.max.reauth.ms", 0, least=0, doc="time after which a SASL client must authenticate again; 0: never"
+    "connections.max.reauth.ms", 0, least=0, doc="time after which a SASL client must re-authenticate; 0: never"
 )
 CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = integer(
-    "connection.failed.authentication.delay.ms", 100, least=0, doc="pause before the answer to a client that is refused"
+    "connection.failed.authentication.delay.ms", 100, least=0, doc="delay of the response to a failed authentication"
 )
 SUPER_USERS: Final = string(
     "super.users", "", doc="principals that may do everything, separated by semicolons: User:alice;User:bob"
 )
 ALLOW_EVERYONE_IF_NO_ACL_FOUND: Final = flag(
-    "allow.everyone.if.no.acl.found", False, doc="whether everybody may use a resource that no access rule is about"
+    "allow.everyone.if.no.acl.found", False, doc="whether every client may use a resource without ACLs"
 )
 
-# A new certificate can be put in place while the broker runs (KIP-226): these may change for one broker.
+# Certificates can be replaced while the broker runs (KIP-226): these settings may change for one broker.
 CERTIFICATES: Final[tuple[Setting[Any], ...]] = (
     *(SSL_KEYSTORE_TYPE, SSL_KEYSTORE_LOCATION, SSL_KEYSTORE_PASSWORD, SSL_KEYSTORE_KEY),
     *(SSL_KEYSTORE_CERTIFICATE_CHAIN, SSL_KEY_PASSWORD, SSL_TRUSTSTORE_TYPE, SSL_TRUSTSTORE_LOCATION),

@@ -1,8 +1,8 @@
-"""What a setting is: one object per setting holds every fact about it, and is the key by which its value is read.
+"""Defines settings: one object per setting has all facts about it, and is the key to read its value.
 
-    NUM_PARTITIONS = integer("num.partitions", 1, least=1, doc="partitions of a topic created without a number")
+    NUM_PARTITIONS = integer("num.partitions", 1, least=1, doc="default number of partitions of a topic")
 
-    config[NUM_PARTITIONS] + 1      # an int, to the type checker as well
+    config[NUM_PARTITIONS] + 1      # an int, also for the type checker
     NUM_PARTITIONS.parse("0")       # InvalidSettingError: num.partitions is '0', but must be a whole number, at least 1
 
 Names, units (bytes, milliseconds), defaults and limits are those of Apache Kafka 3.9; where a default of ours
@@ -25,7 +25,7 @@ LONG_MAX: Final = (1 << 63) - 1
 
 
 class Kind(IntEnum):
-    """The numbers are those of the DescribeConfigs answer."""
+    """The numbers are those of the DescribeConfigs response."""
 
     BOOLEAN = 1
     STRING = 2
@@ -39,11 +39,11 @@ class Kind(IntEnum):
 
 
 class Scope(Enum):
-    """How a broker setting may change while the broker runs."""
+    """Whether and how a broker setting may change while the broker runs."""
 
     READ_ONLY = "read-only"
-    PER_BROKER = "per-broker"  # for one broker at a time, never as a default of all
-    CLUSTER_WIDE = "cluster-wide"  # for all brokers, and for one
+    PER_BROKER = "per-broker"  # only for one broker
+    CLUSTER_WIDE = "cluster-wide"  # for all brokers, or for one
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -56,12 +56,12 @@ class Setting(Generic[T]):
     doc: str
     scope: Scope = Scope.READ_ONLY
     topic: str = ""  # the topic-level setting whose default this is
-    topic_least: float | None = None  # of that setting, where it is not `least`
+    topic_least: float | None = None  # the minimum of the topic-level setting, if it is not `least`
     least: float | None = None
     most: float | None = None
-    also: int | None = None  # one value outside of least and most
+    also: int | None = None  # one allowed value outside the range
     choices: tuple[str, ...] = ()
-    # Used when this one is not set: the first of them that is set, times its factor, which converts the unit.
+    # If this one is not set: the first of these that is set, times its factor, which converts the unit.
     fallbacks: tuple[tuple[Setting[Any], int], ...] = ()
 
     @property
@@ -70,9 +70,9 @@ class Setting(Generic[T]):
 
     @property
     def allowed(self) -> str:
-        """What is allowed, in words."""
+        """The allowed values, as text."""
         if self.choices:
-            one = "a list of any of" if self.kind is Kind.LIST else "one of"
+            one = "a list of" if self.kind is Kind.LIST else "one of"
             return f"{one} {', '.join(self.choices)}"
         words = _WORDS[self.kind]
         low, high = self.least, self.most
@@ -107,7 +107,7 @@ class Setting(Generic[T]):
 
 
 def text_of(value: Any) -> str | None:
-    """A value as Kafka shows it; None is no value."""
+    """A value in Kafka's form; None is no value."""
     match value:
         case None:
             return None
@@ -116,7 +116,7 @@ def text_of(value: Any) -> str | None:
         case tuple():
             return ",".join(value)
         case float():
-            return repr(value).replace("e+", "E")  # as Java writes 1.7976931348623157E308
+            return repr(value).replace("e+", "E")  # Java's form: 1.7976931348623157E308
         case _:
             return str(value)
 
@@ -126,7 +126,7 @@ def flag(name: str, default: bool, **facts: Any) -> Setting[bool]:
 
 
 def string(name: str, default: str | None, **facts: Any) -> Setting[str]:
-    """Without a default it needs fallbacks."""
+    """A setting without a default needs fallbacks."""
     return Setting(name=name, kind=Kind.STRING, default=default, **facts)
 
 
@@ -139,7 +139,7 @@ def integer(name: str, default: int, kind: Kind = Kind.INT, **facts: Any) -> Set
 
 
 def long(name: str, default: int | None, **facts: Any) -> Setting[int]:
-    """64 bits. Without a default it needs fallbacks."""
+    """64 bits. A setting without a default needs fallbacks."""
     return Setting(name=name, kind=Kind.LONG, default=default, **facts)
 
 
@@ -152,7 +152,7 @@ def double(name: str, default: float, **facts: Any) -> Setting[float]:
 
 
 def words(name: str, default: tuple[str, ...], **facts: Any) -> Setting[tuple[str, ...]]:
-    """A list with commas between its items."""
+    """A list, separated by commas."""
     return Setting(name=name, kind=Kind.LIST, default=default, **facts)
 
 
@@ -170,7 +170,7 @@ def _boolean(text: str) -> bool:
 
 def _whole(bits: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not text.isascii() or "_" in text:  # int() would take more than Java does
+        if not text.isascii() or "_" in text:  # int() accepts more than Java
             raise ValueError
         value = int(text)
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
@@ -211,7 +211,7 @@ _WORDS: Final = {
     Kind.SHORT: "a whole number of 16 bits",
     Kind.LONG: "a whole number of 64 bits",
     Kind.DOUBLE: "a number",
-    Kind.LIST: "a list with commas",
+    Kind.LIST: "a list, separated by commas",
     Kind.CLASS: "a class name",
     Kind.PASSWORD: "any text",
 }

@@ -1,10 +1,10 @@
-"""Where settings come from: a file, the environment, the command line; later ones win.
+"""Loads settings from a file, the environment and the command line; later ones win.
 
     defaults  <  server.properties  <  IXION_LOG_DIRS=/a,/b  <  --set log.dirs=/c
 
-An unknown name is a warning, with the closest valid name, because files are shared with programs that know more
-settings. A setting without effect here is a warning, too. A value that is not allowed is an error that names its
-source. A variable IXION_… is reported only if it resembles a setting: other programs have variables, too.
+An unknown name gives a warning, with the closest valid name, because files are shared with programs that have more
+settings. A setting without effect in ixion gives a warning too. An invalid value is an error that names its source. A
+variable IXION_… is reported only if it resembles a setting, because other programs use such variables too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VARIABLES: Final = {PREFIX + name.upper().replace(".", "_"): name for name in B
 
 
 class Loaded(NamedTuple):
-    given: dict[str, str]  # what was set, by name; the defaults are not in it
+    given: dict[str, str]  # the settings, by name, without defaults
     config: BrokerConfig
     warnings: tuple[str, ...]
 
@@ -50,12 +50,12 @@ def load(
             elif listener_of(name) or override_of(name)[0]:
                 given[name] = value
             else:
-                warnings.append(f"{name} in {where} is no setting of ixion{meant(name)}")
+                warnings.append(f"unknown setting {name} in {where}{meant(name)}")
     config = BrokerConfig(given)
     check_rules(config)
     idle = broker_settings_without_effect(given)
     if idle:
-        warnings.append(f"set, but without effect in ixion: {', '.join(idle)}")
+        warnings.append(f"settings without effect in ixion: {', '.join(idle)}")
     return Loaded(given=given, config=config, warnings=tuple(warnings))
 
 
@@ -78,7 +78,7 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> It
         elif variable.startswith(PREFIX):
             hint = meant(variable, _VARIABLES, likeness=0.9)
             if hint:
-                warnings.append(f"{variable} in the environment is no setting{hint}")
+                warnings.append(f"unknown setting {variable} in the environment{hint}")
 
 
 def _from_assignments(assignments: Sequence[str]) -> Iterable[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""All broker settings by name, made from the tables of settings beside this file."""
+"""All broker settings by name, collected from the other modules of this package."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SYNONYMS: Final = {name: family for family in _FAMILIES for name in family}
 
 
 def meant(name: str, known: Iterable[str] = BROKER_SETTINGS, likeness: float = 0.75) -> str:
-    """For the end of a message about an unknown name: the closest known name, if one is close."""
+    """The end of a message about an unknown name: suggests the closest known name, if one is close."""
     from difflib import get_close_matches  # slow to import, and rarely needed
 
     close = get_close_matches(name, known, n=1, cutoff=likeness)
@@ -49,5 +49,5 @@ def meant(name: str, known: Iterable[str] = BROKER_SETTINGS, likeness: float = 0
 
 
 def synonyms(name: str) -> tuple[str, ...]:
-    """The names by which a dynamic setting can be given, the strongest first: log.roll.ms before log.roll.hours."""
+    """The names of a dynamic setting, the strongest first: log.roll.ms before log.roll.hours."""
     return _SYNONYMS.get(name, (name,))

@@ -1,6 +1,6 @@
-"""Topic settings: what can be set for one topic, and the settings of a topic laid over those of its broker.
+"""Settings of one topic, which override those of the broker.
 
-A topic setting takes kind, limits and default from the broker setting behind it: segment.bytes from log.segment.bytes.
+A topic setting has the type, limits and default of its broker setting: segment.bytes those of log.segment.bytes.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ BEHIND: Final[dict[str, Setting[Any]]] = {
     setting.topic: setting for setting in BROKER_SETTINGS.values() if setting.topic
 }
 _DEFAULTS: Final = BrokerConfig({})
-KEEP_ALL: Final = {"retention.ms": "-1", "retention.bytes": "-1"}  # where it cannot be read how long to keep records
-# Set for topics only, with no setting of the broker behind them. Tools set the first two around a reassignment; the
-# third is there for descriptions of topics, and must be false.
+KEEP_ALL: Final = {"retention.ms": "-1", "retention.bytes": "-1"}  # if the retention of a topic cannot be read
+# These have no broker setting. Tools set the first two around a reassignment; the third exists only for descriptions of
+# topics, and must be false.
 THROTTLED_LEADERS: Final = words(
     "leader.replication.throttled.replicas", (), doc="replicas whose leaders are throttled, partition:broker or *"
 )
@@ -48,7 +48,7 @@ DELIVERY_DELAY_MODE: Final = string(
     "delivery.delay.mode",
     "off",
     choices=("off", "fixed", "record"),
-    doc="fixed: consumers see each record delivery.delay.ms late; record: as late as its headers ask",
+    doc="fixed: records are delivered after delivery.delay.ms; record: the headers of each record set its delay",
 )
 DELIVERY_DELAY_MS: Final = long(
     "delivery.delay.ms", 0, least=0, most=366 * 24 * 60 * 60 * 1000, doc="time from append to delivery in mode fixed"
@@ -57,27 +57,27 @@ DELIVERY_DELAY_MAX_MS: Final = long(
     "delivery.delay.max.ms",
     366 * 24 * 60 * 60 * 1000,
     least=0,
-    doc="how late a record may ask to be delivered in mode record",
+    doc="longest delay that a record may ask for in mode record",
 )
 DELIVERY_DELAY_PENDING_MAX: Final = long(
-    "delivery.delay.pending.max", 10_000_000, least=0, doc="records of a partition that may wait in mode record"
+    "delivery.delay.pending.max", 10_000_000, least=0, doc="most delayed records of a partition in mode record"
 )
 DELIVERY_DELAY_PENDING_BYTES_MAX: Final = long(
     "delivery.delay.pending.bytes.max",
     64 << 30,
     least=0,
-    doc="bytes of a partition that may wait in mode record",
+    doc="most bytes of delayed records of a partition in mode record",
 )
 DELIVERY_DELAY_RELEASE_RATE_MAX: Final = long(
     "delivery.delay.release.rate.max",
     0,
     least=0,
-    doc="records of a partition delivered a second in mode record; 0 means no limit",
+    doc="most records per second delivered to a partition in mode record; 0: no limit",
 )
 DELIVERY_DELAY_TARGET: Final = string(
     "delivery.delay.target",
     "",
-    doc="a schedule topic, in mode record: records stay in it, and are delivered to the same partition of that topic",
+    doc="topic to which delayed records are delivered, at the same partition, in mode record; default: their own topic",
 )
 OWN: Final[dict[str, Setting[Any]]] = {
     setting.name: setting
@@ -106,7 +106,7 @@ _THROTTLED: Final = re.compile(r"[0-9]+:[0-9]+")
 
 
 def parse_topic(given: Mapping[str, str]) -> dict[str, Any]:
-    """Typed values by name. Unlike a broker, a topic has no unknown settings."""
+    """Typed values by name. Unlike for a broker, unknown names are errors."""
     for name, value in given.items():
         if name not in TOPIC_SETTINGS:
             raise UnknownSettingError(name, value, "topic", meant(name, TOPIC_SETTINGS))
@@ -143,7 +143,7 @@ def warn_once(text: str) -> None:
 
 
 class TopicConfig:
-    """Read by the broker settings behind the topic's: `topic[LOG_SEGMENT_BYTES]` is segment.bytes, or the broker's."""
+    """Values are read with broker settings as keys: `topic[LOG_SEGMENT_BYTES]` is segment.bytes, or the broker's."""
 
     __slots__ = ("_broker", "_own")
 
@@ -153,14 +153,14 @@ class TopicConfig:
 
     @classmethod
     def stored(cls, broker: BrokerConfig, given: Mapping[str, str]) -> TopicConfig:
-        """As the metadata has it. What cannot be read is logged and left out: Apache Kafka has topic settings that we
-        do not have, and one of them must not keep a broker from its logs."""
+        """From the metadata. Invalid settings are logged and ignored: Apache Kafka has topic settings that we do not
+        have, and one of them must not keep a broker from opening its logs."""
         taken = dict(given)
         while True:
             try:
                 return cls(broker, taken)
             except InvalidSettingError as error:
-                warn_once(f"a topic setting in the metadata is ignored: {error}")
+                warn_once(f"ignoring a topic setting in the metadata: {error}")
                 if taken.pop(error.name, None) is None:
                     taken.clear()
                 if error.name in ("retention.ms", "retention.bytes", "cleanup.policy"):
@@ -168,7 +168,7 @@ class TopicConfig:
                     taken |= KEEP_ALL
 
     def own(self, setting: Setting[T]) -> T:
-        """Of a setting that only topics have."""
+        """The value of a setting that only topics have."""
         return cast(T, self._own.get(setting.name, setting.default))
 
     def __getitem__(self, setting: Setting[T]) -> T:
@@ -178,7 +178,7 @@ class TopicConfig:
 
 
 def check_topic_settings(broker: BrokerConfig, given: Mapping[str, str]) -> None:
-    """InvalidSettingError for what a topic cannot have, beside the broker's settings for what it does not set."""
+    """InvalidSettingError for invalid settings of a topic, together with the broker's settings for the others."""
     topic = TopicConfig(broker, given)
     shortest, longest = topic[LOG_CLEANER_MIN_COMPACTION_LAG_MS], topic[LOG_CLEANER_MAX_COMPACTION_LAG_MS]
     if shortest > longest:
@@ -186,5 +186,5 @@ def check_topic_settings(broker: BrokerConfig, given: Mapping[str, str]) -> None
     retention_ms, delay_ms = topic[LOG_RETENTION_MS], topic.own(DELIVERY_DELAY_MS)
     expires = "delete" in topic[LOG_CLEANUP_POLICY] and retention_ms >= 0
     if topic.own(DELIVERY_DELAY_MODE) == "fixed" and expires and retention_ms <= delay_ms:
-        allowed = f"less than retention.ms ({retention_ms}), or records would go before they are delivered"
+        allowed = f"less than retention.ms ({retention_ms}), or records would be deleted before they are delivered"
         raise InvalidSettingError(DELIVERY_DELAY_MS.name, str(delay_ms), allowed)

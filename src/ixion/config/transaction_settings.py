@@ -7,10 +7,10 @@ from typing import Final
 from ixion.config.setting import Kind, Scope, flag, integer
 
 TRANSACTION_MAX_TIMEOUT_MS: Final = integer(
-    "transaction.max.timeout.ms", 900_000, least=1, doc="the longest timeout that a transaction may ask for"
+    "transaction.max.timeout.ms", 900_000, least=1, doc="longest timeout of a transaction"
 )
 TRANSACTIONAL_ID_EXPIRATION_MS: Final = integer(
-    "transactional.id.expiration.ms", 604_800_000, least=1, doc="time after which an idle transactional id is forgotten"
+    "transactional.id.expiration.ms", 604_800_000, least=1, doc="time after which an idle transactional id expires"
 )
 TRANSACTION_STATE_LOG_MIN_ISR: Final = integer(
     "transaction.state.log.min.isr", 2, least=1, doc="replicas of the transaction topic that must be in sync"
@@ -22,7 +22,7 @@ TRANSACTION_STATE_LOG_NUM_PARTITIONS: Final = integer(
     "transaction.state.log.num.partitions",
     50,
     least=1,
-    doc="partitions of the transaction topic; not to be changed afterwards",
+    doc="partitions of the transaction topic; do not change it afterwards",
 )
 TRANSACTION_STATE_LOG_SEGMENT_BYTES: Final = integer(
     "transaction.state.log.segment.bytes", 104_857_600, least=1, doc="segment size of the transaction topic"
@@ -34,7 +34,7 @@ TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS: Final = integer(
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
     10_000,
     least=1,
-    doc="how often transactions that took too long are aborted",
+    doc="how often timed-out transactions are aborted",
 )
 TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS: Final = integer(
     "transaction.remove.expired.transaction.cleanup.interval.ms",
@@ -46,5 +46,5 @@ TRANSACTION_PARTITION_VERIFICATION_ENABLE: Final = flag(
     "transaction.partition.verification.enable",
     True,
     scope=Scope.CLUSTER_WIDE,
-    doc="whether an append checks that its partition is in the transaction",
+    doc="whether a first append verifies that the partition is in the transaction",
 )
