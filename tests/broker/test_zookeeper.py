@@ -252,7 +252,7 @@ def test_a_wrong_path_is_one_clear_line_and_no_second_cluster(connect: str, tmp_
 @pytest.mark.parametrize(
     ("connect", "message"),
     [
-        ("127.0.0.1:1", "no server took us in within 500 ms"),
+        ("127.0.0.1:1", "no server accepted a session within 500 ms"),
         ("127.0.0.1:1:2/x", "is not an address"),
         ("zk:2181//x", "a name is empty"),
     ],

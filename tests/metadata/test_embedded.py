@@ -60,7 +60,7 @@ def test_files_that_are_not_ours(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE theirs (a)")
     connection.close()
     before = foreign.read_bytes()
-    with pytest.raises(StoreUnusableError, match="not made by ixion"):
+    with pytest.raises(StoreUnusableError, match="is not a file of ixion"):
         EmbeddedStore(str(foreign))
     assert foreign.read_bytes() == before
     newer = tmp_path / "newer"
@@ -68,7 +68,7 @@ def test_files_that_are_not_ours(tmp_path: Path) -> None:
     connection = sqlite3.connect(newer)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(StoreUnusableError, match="its layout is 99, this ixion knows 1"):
+    with pytest.raises(StoreUnusableError, match="its layout is 99; this ixion supports 1"):
         EmbeddedStore(str(newer))
     with pytest.raises(StoreUnusableError, match="unable to open"):
         EmbeddedStore(str(tmp_path / "no" / "where"))

@@ -1,1 +1,1 @@
-"""What a cluster knows of itself, as a tree of versioned nodes. Start reading at `session.py`."""
+"""The metadata of a cluster, a tree of versioned nodes. Start reading at `session.py`."""

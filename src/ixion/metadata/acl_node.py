@@ -1,7 +1,7 @@
-"""`/kafka-acl/Topic/orders` and `/kafka-acl-extended/prefixed/Topic/or`: the access rules of one resource pattern.
+"""`/kafka-acl/Topic/orders` and `/kafka-acl-extended/prefixed/Topic/or`: the ACL rules of one resource pattern.
 
-A change is announced by a sequential node that names the pattern: `/kafka-acl-changes/acl_changes_` has `TOPIC:orders`
-for literal patterns, `/kafka-acl-extended-changes/acl_changes_` has JSON for the others.
+A change creates a sequential node that names the pattern: `/kafka-acl-changes/acl_changes_` contains `TOPIC:orders` for
+literal patterns, `/kafka-acl-extended-changes/acl_changes_` contains JSON for the others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHANGE: Final = "acl_changes_"
 
 ROOTS: Final = {PatternKind.LITERAL: LITERAL, PatternKind.PREFIXED: PREFIXED}
 CHANGES: Final = {PatternKind.LITERAL: LITERAL_CHANGES, PatternKind.PREFIXED: EXTENDED_CHANGES}
-# Made when an authorizer starts, where they are missing.
+# Created when an authorizer starts, if they are missing.
 BASE: Final = (
     *(f"{root}/{kind.title}" for root in ROOTS.values() for kind in SPECIFIC_KINDS),
     *CHANGES.values(),
@@ -59,7 +59,7 @@ def encode_acls(entries: Iterable[Entry]) -> bytes:
 
 
 def decode_acls(resource: ResourcePattern, data: bytes) -> tuple[Entry, ...]:
-    """An empty node holds no rules."""
+    """An empty node has no rules."""
     if not data:
         return ()
 

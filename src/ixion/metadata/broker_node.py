@@ -1,4 +1,4 @@
-"""`/brokers/ids/1`: how a broker is registered, in Kafka's version 5."""
+"""`/brokers/ids/1`: the registration of a broker, in Kafka's version 5."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Registration(NamedTuple):
 
 
 def encode_registration(registration: Registration) -> bytes:
-    # Old clients read host and port only, and speak plaintext only.
+    # Old clients read only host and port, and support only plaintext.
     plain = next((endpoint for endpoint in registration.endpoints if endpoint.protocol == "PLAINTEXT"), None)
     members: dict[str, Any] = {
         "features": {
@@ -40,11 +40,11 @@ def encode_registration(registration: Registration) -> bytes:
 def decode_registration(broker_id: int, data: bytes) -> Registration:
     def read(members: dict[str, Any]) -> Registration:
         if members["version"] < 4:
-            raise ValueError(f"version {members['version']} is that of a broker before 0.10")
+            raise ValueError(f"version {members['version']} is from a broker before 0.10")
         protocols = members["listener_security_protocol_map"]
         strange = set(protocols.values()) - set(PROTOCOLS)
         if strange:
-            raise ValueError(f"there is no security protocol {sorted(map(str, strange))[0]}")
+            raise ValueError(f"unknown security protocol {sorted(map(str, strange))[0]}")
         return Registration(
             endpoints=tuple(parse_endpoint(text, protocols) for text in members["endpoints"]),
             timestamp_ms=int(members["timestamp"]),

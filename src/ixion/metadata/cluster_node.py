@@ -1,4 +1,4 @@
-"""Nodes that a cluster has once: its id, the controller and its epoch, the producer id block, the features."""
+"""Nodes of the whole cluster: its id, the controller and its epoch, the producer id block, the features."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ixion.metadata.content import CorruptNodeError, from_json, to_json
 
 
 class ProducerIdBlock(NamedTuple):
-    """Producer ids that one broker may hand out: first to last, both included."""
+    """Producer ids that one broker may assign: first to last, both inclusive."""
 
     broker_id: int
     first: int
@@ -24,7 +24,7 @@ def decode_cluster_id(data: bytes) -> str:
 
 
 def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
-    # The last member says that this is not a controller of KRaft in the middle of a migration.
+    # The last member means: not a KRaft controller during a migration.
     members = {"version": 2, "brokerid": broker_id, "timestamp": str(timestamp_ms), "kraftControllerEpoch": -1}
     return to_json(members)
 
@@ -60,16 +60,16 @@ def decode_producer_ids(data: bytes) -> ProducerIdBlock:
 
 
 def encode_features(levels: dict[str, int]) -> bytes:
-    """Features that are finalized, and their levels. Kafka writes both ends of what was once a range."""
+    """The finalized features and their levels. Kafka writes both ends of what was a range once."""
     features = {name: {"max_version_level": level, "min_version_level": level} for name, level in levels.items()}
     return to_json({"features": features, "version": 1, "status": 1})
 
 
 def decode_features(data: bytes) -> dict[str, int]:
     def read(members: dict[str, Any]) -> dict[str, int]:
-        if members["status"] != 1:  # switched off: what it lists does not count
+        if members["status"] != 1:  # disabled: ignore the features
             return {}
-        # Version 2 of the node, which Kafka 3.3 and later write, has the level alone.
+        # Version 2 of the node, written by Kafka 3.3 and later, has only the level.
         return {
             name: levels if isinstance(levels, int) else levels["max_version_level"]
             for name, levels in members["features"].items()

@@ -1,4 +1,4 @@
-"""`/config/topics/T` and its like: the settings of a topic, a broker, a group, a client."""
+"""`/config/topics/T` and similar: the settings of a topic, a broker, a group, a client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 
 def decode_config(entity: str, data: bytes) -> dict[str, str]:
-    """`entity` as in a change notification: topics/t. An empty node holds no settings."""
+    """`entity` as in a change notification: topics/t. An empty node has no settings."""
     if not data:
         return {}
 

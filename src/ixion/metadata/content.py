@@ -1,4 +1,4 @@
-"""JSON in nodes: written without blanks, and checked when it is read, because other programs may have written it."""
+"""JSON in nodes: written without blanks, and validated when read, because other programs may have written it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class CorruptNodeError(Exception):
-    """The content of a node is not what its path promises."""
+    """The content of a node is invalid."""
 
 
 def to_json(value: Any) -> bytes:
@@ -18,7 +18,7 @@ def to_json(value: Any) -> bytes:
 
 
 def from_json(what: str, data: bytes, read: Callable[[dict[str, Any]], T]) -> T:
-    """`read` takes the members it needs. What it cannot read becomes one error that shows the content."""
+    """`read` takes the members it needs. If that fails, one error shows the content."""
     try:
         members = json.loads(data)
         if not isinstance(members, dict):

@@ -1,15 +1,14 @@
 """The embedded engine: the tree in one SQLite file of the data directory, owned by one process.
 
-**Durable means flushed.** A change that was acknowledged is there after kill -9 and after a power failure (write-ahead
-log, synchronous=FULL). One transaction is one change of the tree, so a `multi` is there whole or not at all.
+**Durable.** An acknowledged change survives kill -9 and a power failure (write-ahead log, synchronous=FULL). Each
+change of the tree is one transaction, so a `multi` is applied as a whole or not at all.
 
-**One owner.** The file is locked from opening to closing; another process, or a second opening in this one, is refused
-at once. Every session belongs to the owner, so ephemeral nodes that a file holds when it is opened were left by a
-process that ended without closing. They are deleted: a broker that was killed need not wait for its old session to
-expire.
+**One owner.** The file is locked while it is open; another process, or a second store in this one, is refused at once.
+All sessions belong to the owner, so ephemeral nodes found when the file is opened were left by a process that did not
+close it. They are deleted: a restarted broker need not wait for its old session to expire.
 
-**Expiry.** A session that made no call and no `heartbeat` for longer than its timeout expires at the next
-`expire_sessions`, which the owner calls regularly. Nothing expires at other times.
+**Expiry.** A session without a call or `heartbeat` for longer than its timeout expires at the next `expire_sessions`,
+which the owner calls regularly. Nothing expires at other times.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ def failure(file: str, error: sqlite3.Error) -> StoreUnusableError:
 
 
 class EmbeddedStore:
-    """`file` may be `IN_MEMORY`: the same engine, with nothing left after `close`.
+    """`file` may be `IN_MEMORY`: the same engine, without a file.
 
-    `clock_ms` never goes back and decides on expiry; `now_ms` is the time of day and is only written down.
+    `clock_ms` never goes back and decides on expiry; `now_ms` is the time of day and is only stored.
     """
 
     def __init__(self, file: str, *, clock_ms: Milliseconds = monotonic_ms, now_ms: Milliseconds = unix_ms) -> None:
@@ -63,7 +62,7 @@ class EmbeddedStore:
         self._lock = threading.Lock()
         self._watches = Watches()
         self._sessions: dict[int, EmbeddedSession] = {}
-        self._next_session = now_ms() << 16  # as ZooKeeper's: unlike those of earlier processes
+        self._next_session = now_ms() << 16  # as in ZooKeeper: different from those of earlier processes
         self._connection = open_file(file)
         self._tree = SqliteTree(self._connection)
         self._closed = False
@@ -77,7 +76,7 @@ class EmbeddedStore:
 
     @property
     def zxid(self) -> int:
-        """Of the last change."""
+        """The zxid of the last change."""
         return self._zxid
 
     def open_session(self, timeout_ms: int) -> EmbeddedSession:
@@ -97,13 +96,13 @@ class EmbeddedStore:
                     self._expire(session)
 
     def expire(self, session: EmbeddedSession) -> None:
-        """End a session as if its timeout had passed; one that has ended already is left alone."""
+        """End a session as if its timeout had passed, unless it has ended already."""
         with self._locked():
             if session.session_id in self._sessions:
                 self._expire(session)
 
     def close(self) -> None:
-        """Closes all sessions, then the file. Doing it twice is harmless."""
+        """Closes all sessions, then the file. A second call does nothing."""
         with self._locked():
             if self._closed:
                 return
@@ -115,7 +114,7 @@ class EmbeddedStore:
                 self._connection.close()
 
     def abandon(self) -> None:
-        """Lets go of the file and writes nothing, as a crash would: sessions are left to expire."""
+        """Closes the file without writing, as after a crash: sessions are left to expire."""
         with self._locked():
             if not self._closed:
                 self._closed = True
@@ -125,7 +124,7 @@ class EmbeddedStore:
 
     @contextmanager
     def tree(self, session: EmbeddedSession) -> Iterator[SqliteTree]:
-        """The tree, to be read."""
+        """The tree, for reading."""
         with self._lock:
             self._hear(session)
             try:
@@ -182,7 +181,7 @@ class EmbeddedStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[int]:
-        """Gives its zxid. All that was done inside is there afterwards, or nothing of it."""
+        """Yields its zxid. Commits all changes made inside, or none."""
         run = self._connection.execute
         zxid = self._zxid + 1
         try:
@@ -207,7 +206,7 @@ class EmbeddedStore:
 
     def _hear(self, session: EmbeddedSession) -> None:
         if session.session_id not in self._sessions:
-            raise SessionExpiredError(ROOT, f"session {session.session_id:#x} is over")
+            raise SessionExpiredError(ROOT, f"session {session.session_id:#x} has ended")
         session.heard_ms = self._clock_ms()
 
     def _expire(self, session: EmbeddedSession) -> None:

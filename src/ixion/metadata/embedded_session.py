@@ -1,4 +1,4 @@
-"""A session of the embedded engine: `MetadataSession` by calls of its store."""
+"""A session of the embedded engine: the calls of `MetadataSession`, without await, on its store."""
 
 from __future__ import annotations
 

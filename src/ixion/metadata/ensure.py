@@ -1,4 +1,4 @@
-"""Creates the nodes that are missing, in one transaction."""
+"""Creates missing nodes, in one transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ixion.metadata.session import MetadataSession
 
 
 async def ensure(session: MetadataSession, paths: Iterable[str]) -> None:
-    """Create the nodes at these paths, and those above them, where they are missing: persistent and empty."""
+    """Create the missing ones of these paths and their parents: persistent and empty."""
     wanted: dict[str, None] = {}  # in order, parents first
     for path in paths:
         above = [path]
@@ -25,4 +25,4 @@ async def ensure(session: MetadataSession, paths: Iterable[str]) -> None:
         try:
             await session.multi(missing)
         except NodeExistsError:
-            continue  # another broker creates them, too; read again
+            continue  # another broker has created some of them: read again

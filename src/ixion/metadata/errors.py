@@ -1,4 +1,4 @@
-"""What can go wrong with a node, and with the store as a whole."""
+"""Errors of operations on nodes, and of the store as a whole."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Final
 
 
 class MetadataError(Exception):
-    """An operation that was refused; nothing has changed.
+    """An operation was refused; nothing has changed.
 
-    In a `multi`, `operation` is the index of the one that was refused, and all the others were not done either.
+    In a `multi`, `operation` is the index of the refused one; the others were not done either.
     """
 
     def __init__(self, path: str, problem: str) -> None:
@@ -48,30 +48,30 @@ class InvalidPathError(MetadataError):
 
 class AccessDeniedError(MetadataError):
     def __init__(self, path: str) -> None:
-        super().__init__(path, "the access list of the node does not allow this")
+        super().__init__(path, "the ACL of the node does not allow this")
 
 
 class UnsupportedError(MetadataError):
-    """The store does not know the operation."""
+    """The store does not support the operation."""
 
 
 class RefusedError(MetadataError):
-    """The store refused the operation for a reason that has no class of its own."""
+    """The store refused the operation for another reason."""
 
 
 class TooLargeError(MetadataError):
-    """The store takes no request of this size."""
+    """The request is too large for the store."""
 
 
 class ConnectionLostError(MetadataError):
-    """The connection ended before the answer came: the write may have been done or not. Look before you repeat it."""
+    """The connection ended before the response: the write may have been done or not. Read before you repeat it."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, f"the connection was lost, so the outcome is unknown ({reason})")
 
 
 class SessionExpiredError(MetadataError):
-    """The session is over and its ephemeral nodes are gone; only a new session can go on."""
+    """The session has ended and its ephemeral nodes are deleted; open a new session."""
 
 
 class StoreUnusableError(Exception):
@@ -83,4 +83,4 @@ class StoreUnusableError(Exception):
 
 
 class StoreFullError(StoreUnusableError):
-    """There is no room for a change. Nothing has changed; reading goes on, and so does writing once there is room."""
+    """The disk is full. Nothing has changed; reads still work, and so do writes once there is room."""

@@ -1,8 +1,8 @@
-"""What this broker knows of the cluster, in memory: topics, partitions, brokers, the controller.
+"""The cluster image: this broker's copy of the metadata in memory (topics, partitions, brokers, the controller).
 
-The tree is the truth; this copy answers requests, so that none of them waits for a disk. It is changed on the event
-loop only, after the tree was read or changed. `version` grows with each change. What other brokers must know as well
-comes by UpdateMetadata (`ixion.replica.control`).
+The tree has the authoritative state; requests are served from this copy, so that none of them waits for a disk. It
+changes only on the event loop, after the tree was read or changed, or with UpdateMetadata from the controller
+(`ixion.replica.control`). `version` grows with each change.
 
 A PartitionImage is replaced, never changed, so a reference to one stays consistent.
 """
@@ -24,8 +24,8 @@ class PartitionImage(NamedTuple):
     replicas: tuple[int, ...]  # the preferred leader first
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
-    offline: tuple[int, ...] = ()  # replicas whose broker or disk is gone
-    partition_epoch: int = 0  # the version of its state node: counts all changes, of the ISR as well
+    offline: tuple[int, ...] = ()  # replicas whose broker or disk is down
+    partition_epoch: int = 0  # the version of its state node: counts all changes, including those of the ISR
 
     @property
     def preferred(self) -> int:
@@ -38,8 +38,8 @@ class TopicImage:
 
     name: str
     topic_id: bytes
-    partitions: list[PartitionImage]  # by number, from 0 on without gaps
-    config: dict[str, str]  # what is set for the topic itself
+    partitions: list[PartitionImage]  # by number, without gaps
+    config: dict[str, str]  # the topic's own settings
 
 
 class BrokerImage(NamedTuple):
@@ -61,9 +61,9 @@ class ClusterImage:
     controller_epoch: int = 0
     features: dict[str, int] = field(default_factory=dict)  # finalized levels
     features_epoch: int = 0
-    group_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # by group id; those that have any
-    early_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # of topics that are not in `topics` yet
-    complete: bool = False  # all topics of the cluster have been put in: one that is missing does not exist
+    group_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # by group id; groups with settings
+    early_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # settings of topics not in `topics` yet
+    complete: bool = False  # all topics of the cluster are here: a missing one does not exist
     version: int = 0
 
     def put_topic(self, topic: TopicImage) -> None:
@@ -91,7 +91,7 @@ class ClusterImage:
         self.version += 1
 
     def topic_config(self, name: str) -> dict[str, str] | None:
-        """What is set for a topic; None if neither the topic nor its settings are known."""
+        """The topic's own settings; None if neither the topic nor its settings are known."""
         topic = self.topics.get(name)
         return self.early_configs.get(name) if topic is None else topic.config
 

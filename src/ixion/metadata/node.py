@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-ANY_VERSION: Final = -1  # set and delete whatever the version is
+ANY_VERSION: Final = -1  # set or delete any version
 
 
 class Stat(NamedTuple):
-    """What is known of a node besides its data.
+    """The attributes of a node besides its data.
 
-    Every transaction on the tree has a number of its own, its zxid, greater than all before it. Kafka takes the
-    created_zxid of a broker's registration as the epoch of that broker.
+    Every transaction on the tree has a number, its zxid, greater than all before it. Kafka uses the created_zxid of a
+    broker's registration as the broker epoch.
     """
 
     version: int  # how often the data was set; 0 after creation
     created_zxid: int
-    modified_zxid: int  # of the last set
+    modified_zxid: int  # zxid of the last set
     created_ms: int  # since 1970
     modified_ms: int
-    owner: int  # id of the session an ephemeral node lives by; 0: persistent
+    owner: int  # id of the session that owns an ephemeral node; 0: persistent
     children: int
 
 
@@ -29,7 +29,7 @@ class Node(NamedTuple):
 
 
 class Create(NamedTuple):
-    """An ephemeral node ends with its session. A sequential one gets ten digits appended to its name."""
+    """An ephemeral node is deleted with its session. A sequential one gets ten digits appended to its name."""
 
     path: str
     data: bytes = b""
@@ -49,11 +49,11 @@ class Delete(NamedTuple):
 
 
 class Check(NamedTuple):
-    """Changes nothing; refuses the whole `multi` if the node is not at this version."""
+    """Changes nothing; the whole `multi` is refused if the node is not at this version."""
 
     path: str
     version: int
 
 
 Operation = Create | Set | Delete | Check
-Result = str | Stat | None  # Create: the path made; Set: the new stat; Delete and Check: None
+Result = str | Stat | None  # Create: the new path; Set: the new stat; Delete and Check: None

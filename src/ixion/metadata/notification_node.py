@@ -1,4 +1,4 @@
-"""Change notifications: the sequential nodes by which brokers tell each other that something changed."""
+"""Change notifications: sequential nodes that inform other brokers of a change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOG_DIR_FAILED: Final = 1
 
 
 def encode_config_change(entity: str) -> bytes:
-    """`topics/t`, `brokers/<default>`, `users/u/clients/c`: the path below /config of what changed."""
+    """`topics/t`, `brokers/<default>`, `users/u/clients/c`: the path of the changed entity below /config."""
     return to_json({"version": 2, "entity_path": entity})
 
 

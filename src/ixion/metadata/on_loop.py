@@ -1,7 +1,7 @@
-"""The embedded engine on an event loop, as `ixion.metadata.session` has it.
+"""The embedded engine on an event loop, with the interface of `ixion.metadata.session`.
 
-A change waits for the disk, so changes run on a thread of their own, one after the other. A read is done at once unless
-a change is under way: the tree is locked meanwhile, so the read goes behind it. A tree in memory needs no thread.
+A change waits for the disk, so changes run on a separate thread, one after the other. A read is done at once, unless a
+change is running: that locks the tree, so the read queues behind it. A tree in memory needs no thread.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from ixion.model.pools import MakePool, threads
 
 T = TypeVar("T")
 
-READS_A_TURN: Final = 200  # of 20 to 50 µs each; after these others get their turn of the loop
+READS_A_TURN: Final = 200  # reads of 20 to 50 µs each before the loop gets its turn
 
 
 class EmbeddedEngine:
-    """Owns the store. To be made and used on one loop."""
+    """Owns the store. Make and use it on one loop."""
 
     def __init__(self, store: EmbeddedStore, make_pool: MakePool = threads) -> None:
         self.store = store
         self.loop = asyncio.get_running_loop()
         self._thread = None if store.file == IN_MEMORY else make_pool(1, "metadata")
-        self._under_way = 0  # changes given to the thread that have not come back
+        self._under_way = 0  # changes that the thread has not finished
         self._reads = 0
         self._sessions: list[EmbeddedSession] = []
 
@@ -41,7 +41,7 @@ class EmbeddedEngine:
         return LoopSession(self, session)
 
     def beat(self) -> None:
-        """Say that the holders of all sessions live: they do, as long as this is called. On any thread."""
+        """Send a heartbeat for all sessions. On any thread."""
         for session in self._sessions:
             with suppress(SessionExpiredError):  # closed
                 session.heartbeat()
@@ -70,7 +70,7 @@ class EmbeddedEngine:
         self._under_way -= 1
 
     def close(self) -> None:
-        """Waits for the change that is under way. Doing it twice is harmless."""
+        """Waits for the running change. A second call does nothing."""
         self._stop_thread()
         self.store.close()
 
@@ -146,4 +146,4 @@ class LoopSession:
         try:
             self._engine.loop.call_soon_threadsafe(callback)
         except RuntimeError:
-            pass  # the loop is closed: no caller waits for the result
+            pass  # the loop is closed, so no caller waits for the result

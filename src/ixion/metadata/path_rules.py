@@ -1,4 +1,4 @@
-"""What a path of a node may be: `/brokers/ids/1`. The rules are ZooKeeper's, so that a tree fits into either engine."""
+"""The rules for paths such as `/brokers/ids/1`. They are ZooKeeper's, so that a tree fits both engines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ixion.metadata.errors import InvalidPathError
 
 ROOT: Final = "/"
 
-# Controls, surrogates (to Java, everything beyond U+FFFF too), private use, specials: what ZooKeeper refuses in a name.
+# ZooKeeper refuses these in a name: controls, surrogates (in Java, all beyond U+FFFF), private use, specials.
 _FORBIDDEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
 
@@ -17,7 +17,7 @@ def check_path(path: str) -> None:
     if path == ROOT:
         return
     if not path.startswith("/"):
-        raise InvalidPathError(path, "a path starts with a slash")
+        raise InvalidPathError(path, "a path must start with a slash")
     names = path[1:].split("/")
     if "" in names:
         raise InvalidPathError(path, "a name is empty")

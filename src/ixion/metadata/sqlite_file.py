@@ -1,4 +1,4 @@
-"""Opening the SQLite file of the embedded engine: lock it, make sure that it is ours, or make it."""
+"""Opens the SQLite file of the embedded engine: creates it if it is missing, locks it, checks that it is ours."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ixion.metadata.sqlite_tree import SCHEMA
 
 IN_MEMORY: Final = ":memory:"
 _APPLICATION: Final = 0x4978696F  # "Ixio": marks the file as ours
-_LAYOUT: Final = 1  # of our tables; another number is another version of them
+_LAYOUT: Final = 1  # version of our tables
 
 
 def open_file(file: str) -> sqlite3.Connection:
-    """Open the file, or refuse without having changed anything: it is in use, not ours, damaged or unreadable."""
+    """Open the file. If it is in use, not ours, damaged or unreadable, raise without changing it."""
     try:
         if file == IN_MEMORY:
             connection = _connect(file)
@@ -42,7 +42,7 @@ def _connect(file: str) -> sqlite3.Connection:
 
 
 def _make_file(file: str) -> None:
-    """Make the file under another name, then rename it: all or nothing, with two flushes instead of ten."""
+    """Create the file under another name, then rename it: atomic, with two flushes instead of ten."""
     unfinished = f"{file}.{os.getpid()}.new"
     try:
         connection = _connect(unfinished)
@@ -54,7 +54,7 @@ def _make_file(file: str) -> None:
         os.link(unfinished, file)
         _flush(os.path.dirname(file) or ".")
     except FileExistsError:
-        pass  # another process made it in the meantime; the first to open it owns it
+        pass  # another process has created it meanwhile; the first to open it owns it
     finally:
         if os.path.exists(unfinished):
             os.unlink(unfinished)
@@ -80,11 +80,11 @@ def _claim(file: str, connection: sqlite3.Connection) -> None:
         value: int = connection.execute(f"PRAGMA {pragma}").fetchone()[0]
         return value
 
-    connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # kept until closing; spares the shared-memory file as well
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # until it is closed; also avoids the shared-memory file
     if number("application_id") != _APPLICATION:
-        raise StoreUnusableError(file, "it was not made by ixion")
+        raise StoreUnusableError(file, "it is not a file of ixion")
     if number("user_version") != _LAYOUT:
-        raise StoreUnusableError(file, f"its layout is {number('user_version')}, this ixion knows {_LAYOUT}")
+        raise StoreUnusableError(file, f"its layout is {number('user_version')}; this ixion supports {_LAYOUT}")
     connection.execute("PRAGMA synchronous = FULL")  # a commit returns when it is on the disk
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("COMMIT")

@@ -1,8 +1,8 @@
-"""The tree as one SQLite table, a row per node. Knows no sessions, threads or transactions: its caller does.
+"""The tree as one SQLite table, one row per node. The caller handles sessions, threads and transactions.
 
-The key is (parent, name), so that a node is one lookup and the children of a node are neighbours, already sorted.
-`creates` counts the children ever made and is the sequence number of the next one, as in ZooKeeper: deleting a child
-does not bring its number back.
+The key is (parent, name): finding a node is one lookup, and the children of a node are neighbours, already sorted.
+`creates` counts the children ever created and is the sequence number of the next one, as in ZooKeeper: the number of a
+deleted child is not used again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SqliteTree:
         return [name for (name,) in self._run("SELECT name FROM node WHERE parent = ? ORDER BY name", (path,))]
 
     def ephemerals(self) -> list[tuple[int, str]]:
-        """Owner and path of every ephemeral node, in the order in which they were made."""
+        """Owner and path of every ephemeral node, in the order of creation."""
         rows = self._run("SELECT owner, parent, name FROM node WHERE owner != 0 ORDER BY created_zxid, parent, name")
         return [(owner, join(parent, name)) for owner, parent, name in rows]
 
@@ -78,7 +78,7 @@ class SqliteTree:
                 return None, []
 
     def _create(self, wanted: Create, zxid: int, now_ms: int, session_id: int) -> tuple[str, list[Event]]:
-        # A sequential path may end in a slash: its last name is the number alone.
+        # A sequential path may end in a slash: then its last name is only the number.
         check_path(wanted.path + "0" if wanted.sequential else wanted.path)
         parent, _, name = wanted.path.rpartition("/")
         parent = parent or ROOT

@@ -1,7 +1,7 @@
 """`/delegation_token/tokens/ID`: a delegation token, without its HMAC, which every broker can compute.
 
-A change is announced by a sequential node with the id: `/delegation_token/token_changes/token_change_`. Principals are
-encoded as in a URL: `User%3Aalice`.
+A change creates a sequential node with the id: `/delegation_token/token_changes/token_change_`. Principals are
+URL-encoded: `User%3Aalice`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ixion.model.delegation_token import Token
 TOKENS: Final = "/delegation_token/tokens"
 CHANGES: Final = "/delegation_token/token_changes"
 NEW_CHANGE: Final = f"{CHANGES}/token_change_"
-BASE: Final = (TOKENS, CHANGES)  # made when a broker with tokens starts, where they are missing
+BASE: Final = (TOKENS, CHANGES)  # created when a broker with tokens starts, if they are missing
 REQUESTER_SINCE: Final = 3
 VERSION: Final = 3
 

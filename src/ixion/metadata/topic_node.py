@@ -1,4 +1,4 @@
-"""`/brokers/topics/T`: where the replicas of a topic are; `…/partitions/0/state`: the leader of a partition."""
+"""`/brokers/topics/T`: the replicas of a topic; `…/partitions/0/state`: the leader and ISR of a partition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ixion.model.ids import id_from_text, id_text
 
 
 class Replicas(NamedTuple):
-    """Broker ids, the preferred leader first. In a reassignment, `all` holds those added and removed, too."""
+    """Broker ids, the preferred leader first. During a reassignment, `all` includes those added and removed."""
 
     all: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -18,7 +18,7 @@ class Replicas(NamedTuple):
 
 
 class TopicNode(NamedTuple):
-    topic_id: bytes | None  # None: made by a broker before 2.8
+    topic_id: bytes | None  # None: created by a broker before 2.8
     partitions: Mapping[int, Replicas]
 
 

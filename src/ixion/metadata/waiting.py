@@ -1,4 +1,4 @@
-"""Waiting for a node to go: the ephemeral node of a process that was killed lives until its session expires."""
+"""Waits for a node to be deleted: the ephemeral node of a killed process stays until its session expires."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ixion.metadata.session import MetadataSession
 
 
 async def gone_in_time(session: MetadataSession, path: str, timeout_ms: int) -> bool:
-    """Whether the node goes within the time, or is gone already."""
+    """Whether the node is deleted within the time, or does not exist."""
     changed = asyncio.Event()
     cancel = session.watch(path, lambda _: changed.set())
     try:

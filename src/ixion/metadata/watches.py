@@ -1,14 +1,14 @@
-"""The watches on the tree, and how events reach them in order.
+"""The watches on the tree, and the delivery of events in order.
 
 Events are queued while the tree is locked, so the queue has the order of the changes. They are delivered without that
-lock, by a thread that finds no other thread delivering:
+lock, by one thread at a time:
 
     thread a   sets /x, queues its event, starts to deliver, is inside a callback
     thread b   sets /y, queues its event, sees that a is delivering, returns
-    thread a   comes back from the callback, finds b's event in the queue, delivers it
+    thread a   returns from the callback, finds b's event in the queue, delivers it
 
-So no event overtakes another, no two callbacks run at once, and a callback may change the tree: its own events wait
-in the queue until it returns. The rule for callers: after unlocking, always call `deliver`.
+So no event overtakes another, no two callbacks run at the same time, and a callback may change the tree: its own events
+wait in the queue until it returns. Rule for callers: after unlocking, always call `deliver`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Watch:
 
 
 class Watches:
-    """`add`, `remove`, `drop_session`, `fire` and `call` are made under the lock of the tree; `deliver` is not."""
+    """Call `add`, `remove`, `drop_session`, `fire` and `call` under the lock of the tree, `deliver` without it."""
 
     def __init__(self) -> None:
         self._by_path: dict[str, list[Watch]] = {}
         self._by_session: dict[int, set[Watch]] = {}
         self._queue: deque[Callable[[], None]] = deque()
-        self._lock = threading.Lock()  # guards _delivering and the look at an empty queue
+        self._lock = threading.Lock()  # guards _delivering and the check for an empty queue
         self._delivering = False
 
     def add(self, path: str, session_id: int, watcher: Watcher) -> Watch:
@@ -72,7 +72,7 @@ class Watches:
                 self._queue.append(_notice(watch, event))
 
     def call(self, callback: Callable[[], None]) -> None:
-        """A call in its place among the events."""
+        """Queue a call in order with the events."""
         self._queue.append(callback)
 
     def deliver(self) -> None:
@@ -89,8 +89,8 @@ class Watches:
             try:
                 notice()
             except Exception:
-                logger.exception("a callback on metadata failed; the others go on")
-            except BaseException:  # an interrupted thread leaves the rest to the next one
+                logger.exception("a metadata callback failed; the others continue")
+            except BaseException:  # interrupted: the next thread delivers the rest
                 self._delivering = False
                 raise
 

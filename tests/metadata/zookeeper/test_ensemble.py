@@ -39,7 +39,9 @@ def test_connect_strings_that_make_no_sense(text: str) -> None:
 
 
 def test_a_refused_connection_is_reported_in_one_line() -> None:
-    with pytest.raises(StoreUnusableError, match=r"ZooKeeper \(127.0.0.1:1\): no server took us in within 300 ms"):
+    with pytest.raises(
+        StoreUnusableError, match=r"\(127.0.0.1:1\): no server accepted a session within 300 ms"
+    ):
         asyncio.run(_open("127.0.0.1:1"))
 
 
@@ -65,7 +67,7 @@ def test_pipelined_requests_and_large_answers(zookeeper: RealZooKeeper) -> None:
         assert {node.data for node in nodes} == {b"d" * 100}
         await session.create("/epoch")
         await asyncio.gather(*(session.multi([Check("/epoch", 0), Set(f"/all/{name}", b"new", 0)]) for name in names))
-        with pytest.raises(TooLargeError, match="more than ZooKeeper takes"):
+        with pytest.raises(TooLargeError, match="too large for ZooKeeper"):
             await session.create("/large", b"x" * MAX_REQUEST)
         await session.create("/large", b"x" * (MAX_REQUEST - 200))
         assert len((await session.get("/large")).data) == MAX_REQUEST - 200

@@ -1,8 +1,9 @@
-"""The ZooKeeper engine: a small client of our own, without I/O in its core.
+"""The ZooKeeper engine: our own small client, without I/O in its core.
 
-Read `machine.py` first. `jute.py` is ZooKeeper's serialisation, `packets.py` the requests and answers made of it,
-`ensemble.py` the connect string, `session.py` the machine on an event loop, behind `ixion.metadata.session`.
+Read `machine.py` first. `jute.py` is ZooKeeper's serialisation, `packets.py` the requests and responses,
+`ensemble.py` the connect string, `session.py` runs the machine on an event loop, with the interface of
+`ixion.metadata.session`.
 
-kazoo was measured against a thin client on the loop: 300 to 670 µs of processor time a request against 8 to 25 µs, and
-it forgets its watches when it reconnects. It is the other side in our tests instead.
+We measured kazoo against a thin client on the loop: 300 to 670 µs of processor time per request instead of 8 to 25 µs.
+It also loses its watches when it reconnects. Our tests use it to check our server.
 """

@@ -1,4 +1,4 @@
-"""The connect string: `zk1:2181,zk2:2181,zk3:2181/kafka`, addresses with commas and a path at the end (the chroot)."""
+"""The connect string: `zk1:2181,zk2:2181,zk3:2181/kafka`, addresses separated by commas, and a path (the chroot)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Ensemble:
-    """The servers, and the path under which the whole tree lives: "" if it is the root."""
+    """The servers, and the path that contains the whole tree: "" for the root."""
 
     servers: tuple[Server, ...]
     chroot: str
@@ -45,7 +45,7 @@ def parse_connect(text: str) -> Ensemble:
         raise InvalidConnectStringError(text, str(error)) from error
     servers = tuple(_server(text, address.strip()) for address in addresses.split(",") if address.strip())
     if not servers:
-        raise InvalidConnectStringError(text, "no server is named")
+        raise InvalidConnectStringError(text, "it has no server")
     return Ensemble(servers, chroot)
 
 
@@ -56,9 +56,9 @@ def _server(text: str, address: str) -> Server:
     bracketed = host.startswith("[") and host.endswith("]")
     host = host[1:-1] if bracketed else host
     if ":" in host and not bracketed:
-        raise InvalidConnectStringError(text, f"{address!r} is no address; an IPv6 host is written in brackets")
+        raise InvalidConnectStringError(text, f"{address!r} is not an address; an IPv6 host needs brackets")
     if not host:
         raise InvalidConnectStringError(text, f"{address!r} has no host")
     if not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65_536:
-        raise InvalidConnectStringError(text, f"{port!r} is no port")
+        raise InvalidConnectStringError(text, f"{port!r} is not a port")
     return Server(host, int(port))

@@ -15,7 +15,7 @@ _NULL: Final = _INT.pack(-1)
 
 
 class JuteError(ValueError):
-    """Bytes that are no jute: they end too early, or a length makes no sense."""
+    """Invalid jute: the bytes end too early, or a length is impossible."""
 
 
 def put_int(value: int) -> bytes:
@@ -31,7 +31,7 @@ def put_bool(value: bool) -> bytes:
 
 
 def put_buffer(value: bytes) -> bytes:
-    """An empty buffer is written as null: to ZooKeeper's users, Kafka among them, a node without data has null."""
+    """An empty buffer is written as null: users of ZooKeeper, such as Kafka, expect null for a node without data."""
     return _INT.pack(len(value)) + value if value else _NULL
 
 
@@ -46,7 +46,7 @@ def put_strings(values: Iterable[str]) -> bytes:
 
 
 class JuteReader:
-    """Reads one packet from its start to its end; every method raises `JuteError` if the bytes do not suffice."""
+    """Reads one packet; every method raises `JuteError` if there are too few bytes."""
 
     __slots__ = ("_data", "_position")
 

@@ -1,8 +1,8 @@
 """One connection to a ZooKeeper server, plain or with TLS.
 
-It reports to its session until it is dropped. After that it still has a transport for a while: one with TLS says
-goodbye and waits for the server's goodbye, which a server that hangs never sends. So a dropped link stays in the care
-of its session until `gone` is done, and is aborted if that takes too long.
+It reports to its session until it is dropped. After that it may still have a transport: TLS sends a close_notify alert
+and waits for the server's, which a hanging server never sends. So the session keeps a dropped link until `gone` is
+done, and aborts it if that takes too long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ssl
 from typing import Final, Protocol, cast
 
 CLOSED: Final = "closed the connection"
-GOODBYE_S: Final = 1.0  # patience with a server that does not answer to the end of a TLS connection
+GOODBYE_S: Final = 1.0  # how long to wait for the server's close_notify at the end of a TLS connection
 SECURE: Final = "zookeeper.connect must name the secureClientPort"
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 
@@ -30,7 +30,7 @@ class Link(asyncio.Protocol):
         self._owner: Owner | None = owner
         self._transport: asyncio.Transport | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # nothing of it is left
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # done when it is closed
 
     def begin(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         self._connecting = asyncio.get_running_loop().create_task(self._connect(host, port, tls), name="zookeeper-link")
@@ -43,7 +43,7 @@ class Link(asyncio.Protocol):
             await loop.create_connection(lambda: self, host, port, ssl=tls, ssl_shutdown_timeout=goodbye_s)
         except ConnectionResetError as error:
             self._lost(why(error) if tls is None else f"ended the TLS handshake, as a port without TLS does; {SECURE}")
-        except (OSError, UnicodeError) as error:  # a name that cannot be looked up is one or the other
+        except (OSError, UnicodeError) as error:  # an unknown host name raises one or the other
             self._lost(why(error))
 
     def _tried(self, _task: asyncio.Task[None]) -> None:
@@ -51,7 +51,7 @@ class Link(asyncio.Protocol):
             self._end()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # that of uvloop is not derived from it
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass of it
         if self._owner is None:
             self._transport.abort()
         else:
@@ -70,8 +70,8 @@ class Link(asyncio.Protocol):
             self._transport.write(data)
 
     def drop(self, *, politely: bool) -> None:
-        """Close the connection, or give up making it. Politely: what was written is sent, and TLS ends with a goodbye.
-        That is for a server that answers; any other is cut off, since it could keep the connection open."""
+        """Close the connection, or stop connecting. `politely`: send what was written, and end TLS with close_notify.
+        For a server that responds; another one could keep the connection open, so it is aborted."""
         self._owner = None
         if self._transport is None:
             if self._connecting is not None:
@@ -91,11 +91,11 @@ class Link(asyncio.Protocol):
 
 
 def why(error: BaseException) -> str:
-    """In one line, and in words that say what to do where TLS itself does not."""
+    """The error in one line, with advice where the TLS error has none."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted: {error.verify_message.rstrip('.')}"
     if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
-        return f"does not speak TLS; {SECURE}"
+        return f"does not use TLS; {SECURE}"
     if isinstance(error, ssl.SSLError) and error.reason is not None:
         said = error.reason.lower().replace("_", " ")
         if "alert" in said:
@@ -105,7 +105,7 @@ def why(error: BaseException) -> str:
 
 
 async def let_go(links: set[Link]) -> None:
-    """Returns when nothing is left of these links, and waits no longer than for a goodbye, twice."""
+    """Returns when these links are closed, after at most two times GOODBYE_S."""
     for politely in (True, False):
         waiting = [link.gone for link in links if not link.gone.done()]
         if not waiting:

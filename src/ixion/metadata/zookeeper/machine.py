@@ -1,32 +1,32 @@
-"""A session with ZooKeeper as a machine without I/O: events and the time in, actions out.
+"""A session with ZooKeeper as a state machine without I/O: events and the time in, actions out.
 
     machine.start(now)                       -> Connect(server)
     machine.connected(now)                   -> Write(connect request)
-    machine.received(now, data)              -> answers and events are delivered; Write(what waited)
+    machine.received(now, data)              -> delivers responses and events; Write(waiting requests)
     machine.lost(now, reason)                -> Connect(next server), at once or at `wake_ms`
     machine.submit(now, request)             -> Write(request)
 
-The shell around it calls one of these, carries out `take_actions()`, and calls `wake` at `wake_ms`.
+`session.py` calls one of these, performs `take_actions()`, and calls `wake` at `wake_ms`.
 
 **States.**
 
     CONNECTING --welcome--> CONNECTED --lost--> CONNECTING ...
-    CONNECTING --"your session is over"--> EXPIRED
+    CONNECTING --session expired--> EXPIRED
     any --close--> CLOSED
 
-A session outlives its connections. Only ZooKeeper ends it, and says so when we come back too late; a machine without a
-connection never decides for itself that it has expired. EXPIRED and CLOSED are final.
+A session outlives its connections. Only ZooKeeper decides that it has expired, and tells us when we reconnect too late;
+without a connection the machine never becomes EXPIRED. EXPIRED and CLOSED are final.
 
-**A lost connection.** Requests that were not written yet wait for the next connection. It is unknown whether ZooKeeper
-has carried out those under way. Reads are sent again. A write ends with `ConnectionLostError`: the caller must look
-before it repeats it.
+**A lost connection.** Requests that were not written yet wait for the next connection. Requests in flight may or may
+not have been executed. Reads are sent again. A write ends with `ConnectionLostError`: the caller must read before it
+repeats the write.
 
-**Watches** are persistent ones, added anew on every connection before anything else is sent. What happened between two
-connections is unknown, so every watch gets one RESUMED event, and what its callback then reads is at least as new as
-the watch.
+**Watches** are persistent. They are added again on every new connection, before any other request. Events between two
+connections are lost, so every watch gets one RESUMED event, and what its callback then reads is at least as new as the
+watch.
 
-**Time.** We ping when nothing was sent for a third of the session's timeout, and take a connection for lost when
-nothing was heard for two thirds. So there is a third left to reach another server before the session expires.
+**Time.** We ping when nothing was sent for a third of the session timeout, and treat a connection as lost when nothing
+was received for two thirds. So a third is left to reach another server before the session expires.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from ixion.metadata.zookeeper.packets import Op, Read
 
 logger = logging.getLogger(__name__)
 
-MAX_ANSWER: Final = 64 << 20  # a longer one is garbage: 100,000 children with long names are 20 MB
-FIRST_PAUSE_MS: Final = 50  # after every server was tried once; doubled each further round
+MAX_ANSWER: Final = 64 << 20  # bytes of a response; 100,000 children with long names are 20 MB
+FIRST_PAUSE_MS: Final = 50  # after every server was tried once; doubles with each further round
 LONGEST_PAUSE_MS: Final = 1_000
 MAX_XID: Final = 2**31 - 1
 
@@ -72,7 +72,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Close the connection, or give up making it. The machine expects no `lost` for it."""
+    """Close the connection, or stop connecting. Do not call `lost` for it."""
 
 
 Action = Connect | Write | Disconnect
@@ -80,7 +80,7 @@ Answer = Callable[[Any, BaseException | None], None]  # a result, or an error
 
 
 class Request:
-    """`path` is for messages. `repeatable`: sending it twice does no harm, so a lost connection does not end it."""
+    """`path` is for messages. `repeatable`: it is sent again after a lost connection."""
 
     __slots__ = ("answer", "body", "op", "path", "read", "repeatable", "sent_ms", "version", "xid")
 
@@ -100,7 +100,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What ZooKeeper wants to see when a session goes on over another connection."""
+    """The data that ZooKeeper needs to resume a session on another connection."""
 
     session_id: int
     password: bytes = field(repr=False)
@@ -110,9 +110,9 @@ NO_SESSION: Final = Credentials(0, packets.NO_PASSWORD)
 
 
 class SessionMachine:
-    """`jitter` gives a number from 0 to 1; `on_event` gets the events of all watches, `on_state` every new state.
+    """`jitter` returns a number from 0 to 1; `on_event` gets the events of all watches, `on_state` every new state.
 
-    Callbacks and answers may submit further requests.
+    All callbacks may submit further requests.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class SessionMachine:
     ) -> None:
         self.state = State.CONNECTING
         self.credentials = NO_SESSION
-        self.timeout_ms = timeout_ms  # as asked for; then as the server grants it
+        self.timeout_ms = timeout_ms  # as requested; then as granted by the server
         self.last_fault = "no server was tried yet"
         self.server: Server | None = None
         self.wake_ms: int | None = None
@@ -140,19 +140,19 @@ class SessionMachine:
         self._on_state = on_state
         self._last_zxid = 0
         self._next_server = 0
-        self._connections = 0  # that have ended
-        self._tries = 0  # since the last connection that worked
-        self._welcomed = False  # on this connection
+        self._connections = 0  # connections that have ended
+        self._tries = 0  # attempts since the last working connection
+        self._welcomed = False  # whether the session is established on this connection
         self._xid = 0
         self._waiting: deque[Request] = deque()  # not written yet
         self._under_way: deque[Request] = deque()
-        self._watched: dict[str, None] = {}  # full paths, in the order they were added
+        self._watched: dict[str, None] = {}  # full paths, in the order of adding
         self._input = bytearray()
         self._actions: list[Action] = []
         self._sent_ms = 0
         self._heard_ms = 0
-        self._pinged_ms: int | None = None  # when the oldest ping without an answer was sent
-        self._lease_ms = 0  # when the newest packet was sent that ZooKeeper has answered in this session
+        self._pinged_ms: int | None = None  # when the oldest ping without a response was sent
+        self._lease_ms = 0  # when the newest packet was sent to which ZooKeeper has responded in this session
         self._closing: Callable[[], None] | None = None
 
     def take_actions(self) -> list[Action]:
@@ -168,10 +168,10 @@ class SessionMachine:
         return self.state in (State.EXPIRED, State.CLOSED)
 
     def is_leased(self, now_ms: int) -> bool:
-        """ZooKeeper counts the timeout from the packet it has received last, which we sent earlier than that."""
+        """ZooKeeper counts the timeout from when it received our last packet, which is after we sent it."""
         return self.session_id != 0 and not self.over and now_ms - self._lease_ms < self.timeout_ms
 
-    # What the owner asks for.
+    # Called by the owner.
 
     def start(self, now_ms: int) -> None:
         self._connect(now_ms)
@@ -185,7 +185,7 @@ class SessionMachine:
             self._waiting.append(request)
 
     def add_watch(self, now_ms: int, path: str) -> None:
-        """Whatever is read after this call is at least as new as the watch."""
+        """A read after this call is at least as new as the watch."""
         full = packets.full_path(self._chroot, path)
         if not self.over and full not in self._watched:
             self._watched[full] = None
@@ -199,8 +199,8 @@ class SessionMachine:
             self._write(now_ms, [Request(Op.REMOVE_WATCHES, path, body, packets.read_nothing, _ignore)])
 
     def close(self, now_ms: int, closed: Callable[[], None]) -> None:
-        """End the session, so that its ephemeral nodes go at once. `closed` is called when ZooKeeper has done it, or
-        when there is no connection to tell it over; then they go when the session expires."""
+        """End the session, which deletes its ephemeral nodes at once. `closed` is called when ZooKeeper has done it. It
+        is also called if there is no connection; then the nodes are deleted when the session expires."""
         if self.over or self._closing is not None:
             closed()
             return
@@ -211,11 +211,11 @@ class SessionMachine:
         self._write(now_ms, [Request(Op.CLOSE, "/", b"", packets.read_nothing, _ignore)])
 
     def abandon(self) -> None:
-        """Be closed without telling ZooKeeper."""
+        """Close without ending the session in ZooKeeper."""
         if not self.over:
             self._end(State.CLOSED)
 
-    # What the shell reports.
+    # Called by the session for its connection.
 
     def connected(self, now_ms: int) -> None:
         self._heard_ms = self._sent_ms = now_ms
@@ -226,7 +226,7 @@ class SessionMachine:
         self._plan()
 
     def lost(self, now_ms: int, reason: str) -> None:
-        """The connection ended, or could not be made."""
+        """The connection ended, or connecting failed."""
         if self.over:
             return
         self.last_fault = f"{self.server}: {reason}"
@@ -269,9 +269,9 @@ class SessionMachine:
                 position += 4 + size
                 self._take(now_ms, packet)
                 if self._connections != connection:
-                    return  # the answer was the end of this connection, so that the rest of its bytes means nothing
+                    return  # this packet ended the connection: ignore the rest
         except JuteError as error:
-            self._drop(now_ms, f"sent what is not ZooKeeper's protocol: {error}")
+            self._drop(now_ms, f"sent bytes that are not ZooKeeper's protocol: {error}")
             return
         del self._input[:position]
         self._plan()
@@ -295,7 +295,7 @@ class SessionMachine:
 
     @property
     def _patience_ms(self) -> int:
-        """Silence after which a connection counts as lost. A server that does not greet us costs its share only."""
+        """Silence after which a connection counts as lost; before the welcome, divided by the number of servers."""
         if self._welcomed:
             return self.timeout_ms * 2 // 3
         return max(self.timeout_ms * 2 // 3 // len(self._servers), 1)
@@ -347,7 +347,7 @@ class SessionMachine:
         self.timeout_ms = welcome.timeout_ms
         resumed = self.session_id != 0
         self.credentials = Credentials(welcome.session_id, welcome.password)
-        self._lease_ms = max(self._lease_ms, self._sent_ms)  # of the connect request
+        self._lease_ms = max(self._lease_ms, self._sent_ms)  # when the connect request was sent
         self._pinged_ms = None
         self._welcomed = True
         self._tries = 0
@@ -380,7 +380,7 @@ class SessionMachine:
 
     def _answered(self, xid: int, code: int, reader: JuteReader) -> None:
         if not self._under_way or self._under_way[0].xid != xid:
-            raise JuteError(f"an answer to request {xid}, which is not the next")
+            raise JuteError(f"a response to request {xid}, which is not the next")
         request = self._under_way.popleft()
         self._lease_ms = max(self._lease_ms, request.sent_ms)
         if request.op is Op.CLOSE:
@@ -422,9 +422,9 @@ class SessionMachine:
 
 
 def _ignore(_done: object, _error: BaseException | None) -> None:
-    """For requests whose failure changes nothing: the watch to remove is gone, the connection is closed anyway."""
+    """For requests whose failure does not matter: removing a watch, closing the session."""
 
 
 def _watch_answered(_done: object, error: BaseException | None) -> None:
     if error is not None and not isinstance(error, SessionExpiredError):
-        logger.error("a watch was refused, changes of that node will not be noticed: %s", error)
+        logger.error("a watch was refused; changes of that node will not be noticed: %s", error)

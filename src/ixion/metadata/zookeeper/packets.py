@@ -1,7 +1,8 @@
-"""Requests and answers of ZooKeeper's client protocol: what is written after the header, and how the answer is read.
+"""Requests and responses of ZooKeeper's client protocol: writes the bodies of requests, reads those of responses.
 
 Only what the broker needs: nodes, transactions, persistent watches (ZooKeeper 3.6 and newer), authentication. A request
-is `length, xid, type, body`; its answer `length, xid, zxid, error, body`. Answers come in the order of the requests.
+is `length, xid, type, body`; its response `length, xid, zxid, error, body`. Responses come in the order of the
+requests.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from ixion.metadata.zookeeper.jute import (
 
 
 class Op(IntEnum):
-    """Those that other clients use and ours does not are marked so."""
+    """ "other clients": our client does not use it, but our server supports it."""
 
-    CREATE_1 = 1  # other clients: the answer has the path alone
+    CREATE_1 = 1  # other clients: the response has only the path
     DELETE = 2
     EXISTS = 3
     GET = 4
@@ -37,14 +38,14 @@ class Op(IntEnum):
     CHILDREN = 8
     SYNC = 9  # other clients
     PING = 11
-    CHILDREN_2 = 12  # other clients: the answer has the stat
+    CHILDREN_2 = 12  # other clients: the response has the stat
     CHECK = 13
     MULTI = 14
-    CREATE = 15  # "create2": the answer has the stat
+    CREATE = 15  # "create2": the response has the stat
     REMOVE_WATCHES = 18
     AUTH = 100
-    SET_WATCHES = 101  # other clients: those of an earlier connection
-    SET_WATCHES_2 = 105  # other clients: with persistent ones among them
+    SET_WATCHES = 101  # other clients: add the watches of an earlier connection again
+    SET_WATCHES_2 = 105  # other clients: the same, including persistent ones
     ADD_WATCH = 106
     CLOSE = -11
 
@@ -56,7 +57,7 @@ AUTH_XID: Final = -4
 NO_PASSWORD: Final = bytes(16)
 
 OK: Final = 0
-ROLLED_BACK: Final = -2  # in the answer to a multi: this operation follows the one that was refused
+ROLLED_BACK: Final = -2  # in the response to a multi: this operation comes after the refused one
 NO_NODE: Final = -101
 BAD_VERSION: Final = -103
 SESSION_EXPIRED: Final = -112
@@ -78,7 +79,7 @@ _EVENTS: Final = {
     4: EventKind.CHILDREN,
 }
 
-# Everybody may do everything: an ACL vector of one entry, (31, "world", "anyone").
+# The open ACL: a vector of one entry, (31, "world", "anyone").
 _OPEN: Final = put_int(1) + put_int(31) + put_string("world") + put_string("anyone")
 _PERSISTENT_WATCH: Final = 0
 _ANY_WATCHER: Final = 3
@@ -88,7 +89,7 @@ def error_for(code: int, path: str, version: int = -1) -> errors.MetadataError:
     if code == BAD_VERSION:
         return errors.BadVersionError(path, version)
     make = _ERRORS.get(code)
-    return errors.RefusedError(path, f"ZooKeeper answered with error {code}") if make is None else make(path)
+    return errors.RefusedError(path, f"ZooKeeper returned error {code}") if make is None else make(path)
 
 
 # Opening a session.
@@ -96,7 +97,7 @@ def error_for(code: int, path: str, version: int = -1) -> errors.MetadataError:
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """The answer to a connect request. A timeout of 0 says that the session is over."""
+    """The response to a connect request. A timeout of 0 means that the session has expired."""
 
     timeout_ms: int
     session_id: int
@@ -105,7 +106,7 @@ class Welcome:
 
 def connect_request(last_zxid: int, timeout_ms: int, session_id: int, password: bytes) -> bytes:
     body = put_int(0) + put_long(last_zxid) + put_int(timeout_ms) + put_long(session_id)
-    return frame(body + put_buffer(password) + put_bool(False))  # False: a read-only server is of no use
+    return frame(body + put_buffer(password) + put_bool(False))  # False: do not accept a read-only server
 
 
 def read_welcome(data: bytes) -> Welcome:
@@ -135,7 +136,7 @@ def create_body(operation: Create, chroot: str) -> bytes:
 
 
 def path_body(path: str) -> bytes:
-    """Of get, exists and children; without the one-shot watch that they could leave."""
+    """For get, exists and children, without a one-shot watch."""
     return put_string(path) + put_bool(False)
 
 
@@ -144,7 +145,7 @@ def set_body(path: str, data: bytes, version: int) -> bytes:
 
 
 def version_body(path: str, version: int) -> bytes:
-    """Of delete and check."""
+    """For delete and check."""
     return put_string(path) + put_int(version)
 
 
@@ -177,7 +178,7 @@ def full_path(chroot: str, path: str) -> str:
     return chroot + path if path != "/" else chroot or "/"
 
 
-# Answers.
+# Responses.
 
 
 def read_stat(reader: JuteReader) -> Stat:
@@ -185,7 +186,7 @@ def read_stat(reader: JuteReader) -> Stat:
     created_ms, modified_ms = reader.read_long(), reader.read_long()
     version = reader.read_int()
     reader.read_int()  # changes of the children
-    reader.read_int()  # changes of the access list
+    reader.read_int()  # changes of the ACL
     owner = reader.read_long()
     reader.read_int()  # length of the data
     children = reader.read_int()
@@ -221,7 +222,7 @@ def read_names(reader: JuteReader) -> list[str]:
 
 
 def read_multi(operations: Sequence[Operation], chroot: str) -> Callable[[JuteReader], list[Result]]:
-    """Raises the error of the operation that was refused; those before it are reported as undone, with error 0."""
+    """Raises the error of the refused operation; ZooKeeper reports those before it as rolled back, with error 0."""
 
     def read(reader: JuteReader) -> list[Result]:
         results: list[Result] = []
@@ -250,16 +251,16 @@ def read_multi(operations: Sequence[Operation], chroot: str) -> Callable[[JuteRe
                 error.operation = index
                 raise error
         if codes:
-            raise errors.RefusedError("/", "ZooKeeper undid a transaction and gave no reason")
+            raise errors.RefusedError("/", "ZooKeeper rolled back a transaction without a reason")
         return results
 
     return read
 
 
 def read_event(reader: JuteReader, chroot: str) -> tuple[EventKind, str] | None:
-    """None for an event about the session or about watches themselves: these say nothing of a node."""
+    """None for an event about the session or about watches, which concerns no node."""
     kind = _EVENTS.get(reader.read_int())
-    reader.read_int()  # the state of the connection: an event arrives on a live one
+    reader.read_int()  # the state of the connection, always connected here
     path = reader.string()
     if kind is None:
         return None

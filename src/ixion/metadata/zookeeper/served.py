@@ -1,28 +1,25 @@
-"""A metadata tree offered by ZooKeeper's client protocol: one connection as a machine without I/O.
+"""Serves a metadata tree with ZooKeeper's client protocol: one connection as a state machine without I/O.
 
     connection = Connection(keeper, send, hang_up)
-    connection.received(data)        answers and events go to `send`, in the order of the changes
+    connection.received(data)        responses and events go to `send`, in the order of the changes
 
-**Order.** The tree is called at once and one call after the other, so a request is carried out when its bytes are read,
-and its answer is written before the next request is looked at. An event is written when the change is made: before any
-answer that could show the change, as ZooKeeper promises. This holds because nothing here waits; the process that serves
-a tree does nothing else, and may wait for its disk.
+**Order.** A request is executed when its bytes are read, and its response is written before the next request is read.
+An event is written when the change is made: before any response that could show the change, as in ZooKeeper. This holds
+because nothing here is asynchronous; the process that serves a tree does nothing else, and may wait for its disk.
 
-**Sessions** outlive their connections. A client that comes back with the id and the password of its session goes on
-with it, and its older connection is closed. A session that is not heard of for its timeout expires (`Keeper.tick`). The
-sessions of an earlier life of the process are over: its clients learn that when they come back.
+**Sessions** outlive their connections. A client that reconnects with the id and the password of its session resumes it,
+and its older connection is closed. A session expires if nothing was heard of it for its timeout (`Keeper.tick`). After
+a restart of this process all earlier sessions have expired; clients learn that when they reconnect.
 
-**Watches** live as long as the connection. Persistent ones (ours) and those that fire once (of other clients) are kept
-side by side.
+**Watches** live as long as the connection: persistent ones (ours) and one-shot ones (of other clients).
 
-**Words of four letters** instead of a greeting ask about the server, as ZooKeeper's do (`ruok`); it answers in text and
-closes the connection.
+**Four-letter words** such as `ruok` instead of a connect request get a text response, as from ZooKeeper, and the
+connection is closed.
 
-**A client that does not read** is not listened to either: `pause` leaves its requests where they are until `resume`. So
-answers do not pile up. Events still do, because the tree does not wait for a client; `server.py` bounds them.
+**A client that does not read**: `pause` leaves its requests unread until `resume`, so responses do not pile up. Events
+still do, because the tree does not wait for a client; `server.py` bounds them.
 
-What the tree does not have is refused: access lists other than "everybody may do everything", containers, nodes with a
-time to live, recursive watches.
+These are refused: ACLs other than the open one, containers, nodes with a time to live, recursive watches.
 """
 
 from __future__ import annotations
@@ -43,16 +40,16 @@ from ixion.metadata.zookeeper.packets import AUTH_XID, OK, PING_XID, Op
 
 logger = logging.getLogger(__name__)
 
-SHORTEST_MS: Final = 1_000  # of a session: below, a busy machine ends sessions of clients that live
-LONGEST_MS: Final = 60_000  # sessions of clients that died add up to MOST_SESSIONS the later
+SHORTEST_MS: Final = 1_000  # session timeout; a shorter one would expire live clients on a busy machine
+LONGEST_MS: Final = 60_000  # session timeout; bounds how long sessions of dead clients count
 MAX_REQUEST: Final = (1 << 20) - 1  # as ZooKeeper's jute.maxbuffer
 MOST_SESSIONS: Final = 10_000
-MOST_WATCHES: Final = 100_000  # of a connection; a broker needs one for each of a dozen nodes
+MOST_WATCHES: Final = 100_000  # per connection; a broker needs about a dozen
 MOST_WATCHES_IN_ALL: Final = 200_000
 PERSISTENT: Final = 0  # the mode of an add-watch request; 1 is recursive
 
-_DATA: Final = 1  # fires once, when the node is made, set or deleted
-_CHILD: Final = 2  # fires once, when the node is deleted, or a child of it made or deleted
+_DATA: Final = 1  # fires once, when the node is created, set or deleted
+_CHILD: Final = 2  # fires once, when the node is deleted, or a child is created or deleted
 _ALWAYS: Final = 4
 _FIRES: Final = {
     EventKind.CREATED: _DATA | _ALWAYS,
@@ -60,7 +57,7 @@ _FIRES: Final = {
     EventKind.DELETED: _DATA | _CHILD | _ALWAYS,
     EventKind.CHILDREN: _CHILD | _ALWAYS,
 }
-# What a remove-watches request names: 1 those of children, 2 those of data, 3 all.
+# The types in a remove-watches request: 1 children, 2 data, 3 all.
 _REMOVED: Final = {1: _CHILD, 2: _DATA, 3: _DATA | _CHILD | _ALWAYS}
 
 
@@ -73,7 +70,7 @@ class Keeper:
         self._held: dict[int, _Held] = {}
 
     def open(self, timeout_ms: int, connection: Connection) -> _Held | None:
-        """None if there are too many."""
+        """None if there are too many sessions."""
         if len(self._held) >= MOST_SESSIONS:
             return None
         inner = self.store.open_session(min(max(timeout_ms, SHORTEST_MS), LONGEST_MS))
@@ -82,7 +79,7 @@ class Keeper:
         return held
 
     def resume(self, session_id: int, password: bytes, connection: Connection) -> _Held | None:
-        """None if there is no such session: it is over."""
+        """None if there is no such session: it has expired."""
         held = self._held.get(session_id)
         if held is None or not hmac.compare_digest(held.password, password):
             return None
@@ -97,11 +94,11 @@ class Keeper:
         held.inner.close()
 
     def tick(self) -> None:
-        """End the sessions that were silent for too long. To be called several times a second."""
+        """End the sessions that were silent for too long. Call it several times per second."""
         self.store.expire_sessions()
 
     def forgive(self) -> None:
-        """Take all sessions for heard of now: this process did not run for a while, and could not hear anybody."""
+        """Restart the timeouts of all sessions: this process did not run for a while and received nothing."""
         for held in self._held.values():
             held.inner.heartbeat()
 
@@ -131,7 +128,7 @@ class _Watched:
 
 class Connection:
     def __init__(self, keeper: Keeper, send: Callable[[bytes], None], hang_up: Callable[[], None]) -> None:
-        """`hang_up` closes the connection when what was sent before is on its way."""
+        """`hang_up` closes the connection after everything sent before."""
         self._keeper = keeper
         self._send = send
         self._hang_up = hang_up
@@ -165,14 +162,14 @@ class Connection:
                 position += 4 + size
                 self._take(packet)
         except JuteError as error:
-            logger.warning("a client of the tree sent what is not ZooKeeper's protocol: %s", error)
+            logger.warning("a client of the tree sent bytes that are not ZooKeeper's protocol: %s", error)
             self.drop()
         except SessionExpiredError:
-            self.drop()  # in the middle of a request; the client learns it when it comes back
+            self.drop()  # in the middle of a request; the client learns that when it reconnects
         del self._input[:position]
 
     def pause(self) -> None:
-        """Carry out no more requests for now: the client does not read the answers."""
+        """Execute no more requests until `resume`: the client does not read the responses."""
         self._paused = True
 
     def resume(self) -> None:
@@ -180,7 +177,7 @@ class Connection:
         self.received(b"")
 
     def drop(self) -> None:
-        """Close the connection; the session lives on until it expires."""
+        """Close the connection; the session stays until it expires."""
         if not self._over:
             self.lost()
             self._hang_up()
@@ -207,7 +204,7 @@ class Connection:
         code, body = OK, b""
         try:
             if xid in (PING_XID, AUTH_XID) or op == Op.PING:
-                pass  # nothing is closed to anybody, so every login is welcome
+                pass  # all nodes have the open ACL, so every login is accepted
             elif op == Op.CLOSE:
                 self._keeper.end(self._held)
             elif op == Op.MULTI:
@@ -230,7 +227,7 @@ class Connection:
 
     def _greet(self, hello: packets.Hello) -> None:
         if hello.last_zxid > self._keeper.store.zxid:
-            logger.warning("a client has seen a later tree than this one, and is refused")
+            logger.warning("refused a client that has seen a later version of the tree than this one")
             self.drop()
             return
         if hello.session_id:
@@ -238,7 +235,7 @@ class Connection:
         else:
             held = self._keeper.open(hello.timeout_ms, self)
             if held is None:
-                logger.warning("there are %d sessions already; a new one is refused", MOST_SESSIONS)
+                logger.warning("refused a session: there are %d already", MOST_SESSIONS)
         if held is None:
             if hello.session_id:
                 self._send(packets.welcome(0, 0, bytes(16)))
@@ -274,7 +271,7 @@ class Connection:
             case Op.ADD_WATCH:
                 path, mode = reader.string(), reader.read_int()
                 if mode != PERSISTENT:
-                    raise UnsupportedError(path, "recursive watches are not known here")
+                    raise UnsupportedError(path, "recursive watches are not supported")
                 self._watch(path, _ALWAYS)
                 return put_int(OK)
             case Op.REMOVE_WATCHES:
@@ -283,10 +280,10 @@ class Connection:
             case Op.SET_WATCHES | Op.SET_WATCHES_2:
                 self._watch_again(reader)
                 return b""
-        raise UnsupportedError("/", f"requests of type {op} are not known here")
+        raise UnsupportedError("/", f"requests of type {op} are not supported")
 
     def _read(self, op: int, path: str, watch: bool) -> bytes:
-        """A watch on a node that is not there is left by `exists` alone, as ZooKeeper has it."""
+        """As in ZooKeeper, only `exists` sets a watch on a missing node."""
         assert self._held is not None
         session = self._held.inner
         if op == Op.EXISTS:
@@ -351,8 +348,8 @@ class Connection:
         self._unwatch(event.path, _FIRES[event.kind] & ~_ALWAYS)
 
     def _watch_again(self, reader: JuteReader) -> None:
-        """The watches of an earlier connection. What changed since fires at once; children, about which the tree does
-        not know when they changed, always do."""
+        """Add the watches of an earlier connection again. Data watches fire at once if the node has changed since.
+        Child watches always fire, because the tree does not store when children changed."""
         assert self._held is not None
         session = self._held.inner
         seen = reader.read_long()

@@ -1,10 +1,10 @@
-"""A metadata tree on a port of this machine, for the brokers of this machine: `served.py` with sockets and a timer.
+"""Serves a metadata tree on a local port, for the brokers of this machine: `served.py` with sockets and a timer.
 
     server = await serve_tree(EmbeddedStore("cluster/metadata.sqlite"), port=0)
     ...
     await server.close()
 
-It belongs into a process of its own: a change waits for the disk, and everything else waits meanwhile.
+Run it in its own process: a change waits for the disk, and everything else waits meanwhile.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
 TICK_S: Final = 0.2
-LATE_S: Final = 1.0  # a tick that is later than this: the process stood still, and could not hear its clients
+LATE_S: Final = 1.0  # if a tick is later than this, the process was stopped and received nothing
 MOST_CONNECTIONS: Final = 1_000
-GREETING_S: Final = 10.0  # a connection without a session is closed after it
-MOST_UNREAD: Final = 4 << 20  # bytes for a client that does not read; with more, its connection is closed
+GREETING_S: Final = 10.0  # a connection without a session is closed after this time
+MOST_UNREAD: Final = 4 << 20  # bytes that a client has not read; above it, its connection is closed
 
 
 async def serve_tree(store: EmbeddedStore, port: int) -> TreeServer:
-    """Takes the store over. Port 0 is any free one. `OSError` if the port is taken."""
+    """The server owns the store from now on. Port 0 is any free port. `OSError` if the port is in use."""
     server = TreeServer(store)
     await server.listen(port)
     return server
@@ -58,19 +58,19 @@ class TreeServer:
         return port
 
     async def close(self) -> None:
-        """Ends all sessions, with their ephemeral nodes. Clients learn it when they come back to a later server."""
+        """Ends all sessions, with their ephemeral nodes. Clients learn that when they reconnect to a later server."""
         self._timer.cancel()
         if self._listener is not None:
             self._listener.close()
         for link in list(self._links):
             link.abort()
-        await asyncio.sleep(0)  # the links hear that they are closed
+        await asyncio.sleep(0)  # let the loop call `connection_lost`
         self._keeper.store.close()
 
     def join(self, link: _Link) -> Connection | None:
-        """None if there are too many."""
+        """None if there are too many connections."""
         if len(self._links) >= MOST_CONNECTIONS:
-            logger.warning("there are %d connections to the tree already; one more is refused", MOST_CONNECTIONS)
+            logger.warning("refused a connection to the tree: there are %d already", MOST_CONNECTIONS)
             return None
         self._links.add(link)
         return Connection(self._keeper, link.send, link.hang_up)
@@ -89,7 +89,7 @@ class TreeServer:
             else:
                 self._keeper.tick()
         except StoreUnusableError as error:
-            logger.error("sessions could not be ended; they are tried again: %s", error)
+            logger.error("sessions could not be ended; retrying: %s", error)
 
 
 class _Link(asyncio.Protocol):
@@ -120,7 +120,7 @@ class _Link(asyncio.Protocol):
             self._connection = None
 
     def pause_writing(self) -> None:
-        """The client reads more slowly than it asks: it is not listened to meanwhile."""
+        """The client reads more slowly than it sends requests: stop reading its requests."""
         if self._connection is not None and self._transport is not None:
             self._connection.pause()
             self._transport.pause_reading()
@@ -132,9 +132,9 @@ class _Link(asyncio.Protocol):
 
     def send(self, data: bytes) -> None:
         assert self._transport is not None
-        # Looked at before: one answer may be larger than what is allowed to wait.
+        # Checked before writing: a single response may be larger than the limit.
         if self._transport.get_write_buffer_size() > MOST_UNREAD:
-            logger.warning("a client of the tree does not read; its connection is closed")
+            logger.warning("closing the connection of a client of the tree that does not read")
             self._transport.abort()
             if self._connection is not None:
                 self._connection.lost()

@@ -1,6 +1,6 @@
-"""The server's half of ZooKeeper's client protocol: how requests are read and answers written.
+"""The server's side of ZooKeeper's client protocol: reads requests and writes responses.
 
-`packets.py` has the half of the client, and the numbers that both use.
+`packets.py` has the client's side, and the numbers that both use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ixion.metadata.zookeeper.jute import JuteError, JuteReader, put_bool, put_i
 from ixion.metadata.zookeeper.packets import BAD_VERSION, NO_NODE, OK, ROLLED_BACK, SESSION_EXPIRED, Op, frame
 
 WORDS: Final = frozenset((b"ruok", b"isro", b"envi", b"srvr", b"stat"))
-VERSION: Final = "3.6.0-ixion"  # the ZooKeeper that has what the tree has
+VERSION: Final = "3.6.0-ixion"  # the ZooKeeper version whose features the tree has
 
 SYSTEM_ERROR: Final = -1
 UNIMPLEMENTED: Final = -6
@@ -40,9 +40,9 @@ _EVENT_TYPES: Final = {
     EventKind.CHANGED: 3,
     EventKind.CHILDREN: 4,
 }
-_CONNECTED: Final = 3  # the state that an event reports
-_EVERYBODY: Final = (31, "world", "anyone")  # may do everything: the only access list that the tree takes
-_END: Final = put_int(-1) + put_bool(True) + put_int(-1)  # of the results of a multi
+_CONNECTED: Final = 3  # the connection state in an event
+_EVERYBODY: Final = (31, "world", "anyone")  # the open ACL, the only one that the tree accepts
+_END: Final = put_int(-1) + put_bool(True) + put_int(-1)  # end of the results of a multi
 _NO_STAT: Final = Stat(version=0, created_zxid=0, modified_zxid=0, created_ms=0, modified_ms=0, owner=0, children=0)
 
 ACCESS_LIST: Final = put_int(1) + put_int(_EVERYBODY[0]) + put_string(_EVERYBODY[1]) + put_string(_EVERYBODY[2])
@@ -57,7 +57,7 @@ def code_for(error: errors.MetadataError) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """A connect request. A session id of 0 asks for a new session."""
+    """A connect request. A session id of 0 means a new session."""
 
     last_zxid: int
     timeout_ms: int
@@ -66,7 +66,7 @@ class Hello:
 
 
 def read_hello(data: bytes) -> Hello:
-    """Older clients leave out the read-only flag at the end, so nothing after the password is looked at."""
+    """Older clients omit the read-only flag at the end, so everything after the password is ignored."""
     reader = JuteReader(data)
     reader.read_int()  # version of the protocol
     return Hello(reader.read_long(), reader.read_int(), reader.read_long(), reader.buffer())
@@ -79,7 +79,7 @@ def read_create(reader: JuteReader) -> Create:
     if entries != [_EVERYBODY]:
         raise errors.AccessDeniedError(path)
     if flags not in (0, 1, 2, 3):
-        raise errors.UnsupportedError(path, "containers and nodes with a time to live are not known here")
+        raise errors.UnsupportedError(path, "containers and nodes with a time to live are not supported")
     return Create(path, data, ephemeral=bool(flags & 1), sequential=bool(flags & 2))
 
 
@@ -97,9 +97,9 @@ def read_check(reader: JuteReader) -> Check:
 
 class Multi:
     def __init__(self) -> None:
-        self.kinds: list[int] = []  # as they were asked for: an answer to "create2" has a stat, one to "create" has not
+        self.kinds: list[int] = []  # as requested: the response to "create2" has a stat, that to "create" has none
         self.operations: list[Operation] = []
-        self.fault: errors.MetadataError | None = None  # of the first operation that no tree would take
+        self.fault: errors.MetadataError | None = None  # error of the first unsupported operation
 
 
 def read_multi(reader: JuteReader) -> Multi:
@@ -139,11 +139,11 @@ def _count(reader: JuteReader) -> int:
     return max(count, 0)
 
 
-# Answers.
+# Responses.
 
 
 def about(word: bytes, zxid: int) -> bytes:
-    """The answer to one of `WORDS`."""
+    """The response to one of `WORDS`."""
     match word:
         case b"ruok":
             return b"imok"
@@ -155,7 +155,7 @@ def about(word: bytes, zxid: int) -> bytes:
 
 
 def welcome(timeout_ms: int, session_id: int, password: bytes) -> bytes:
-    """A timeout of 0 says that the session is over."""
+    """A timeout of 0 means that the session has expired."""
     body = put_int(0) + put_int(timeout_ms) + put_long(session_id) + put_int(len(password)) + password
     return frame(body + put_bool(False))
 
@@ -169,7 +169,7 @@ def event(kind: EventKind, path: str) -> bytes:
 
 
 def put_stat(stat: Stat, size: int) -> bytes:
-    """`size` is that of the data. The tree does not keep how often children changed, nor when: clients get 0 and the
+    """`size` is that of the data. The tree does not store how often and when children changed: clients get 0 and the
     zxid of the creation."""
     return b"".join(
         (
@@ -179,7 +179,7 @@ def put_stat(stat: Stat, size: int) -> bytes:
             put_long(stat.modified_ms),
             put_int(stat.version),
             put_int(0),  # changes of the children
-            put_int(0),  # changes of the access list
+            put_int(0),  # changes of the ACL
             put_long(stat.owner),
             put_int(size),
             put_int(stat.children),
@@ -189,12 +189,12 @@ def put_stat(stat: Stat, size: int) -> bytes:
 
 
 def put_node(data: bytes, stat: Stat) -> bytes:
-    """A node without data has an empty buffer: the tree does not tell null from empty."""
+    """A node without data has an empty buffer: the tree does not distinguish null from empty."""
     return put_int(len(data)) + data + put_stat(stat, len(data))
 
 
 def put_results(multi: Multi, results: Sequence[Result], stats: Mapping[str, Stat]) -> bytes:
-    """`stats` are those of the nodes made, by path. A node that a later operation deleted has none any more."""
+    """`stats` has the stats of created nodes, by path. A node that a later operation deleted has none."""
     packed = bytearray()
     for kind, operation, result in zip(multi.kinds, multi.operations, results, strict=True):
         packed += put_int(kind) + put_bool(False) + put_int(OK)
@@ -209,7 +209,7 @@ def put_results(multi: Multi, results: Sequence[Result], stats: Mapping[str, Sta
 
 
 def put_refused(count: int, refused: int, code: int) -> bytes:
-    """The answer to a multi of `count` operations, of which the one with this index was refused."""
+    """The response to a multi of `count` operations, of which the one with index `refused` was refused."""
     packed = bytearray()
     for index in range(count):
         each = OK if index < refused else code if index == refused else ROLLED_BACK

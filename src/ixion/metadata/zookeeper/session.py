@@ -1,10 +1,10 @@
-"""A session with ZooKeeper on an event loop: the machine of `machine.py` with a socket and a timer, and
-`ixion.metadata.session` in front of it.
+"""A session with ZooKeeper on an event loop: the machine of `machine.py` with a socket and a timer, with the interface
+of `ixion.metadata.session`.
 
     session = await open_session("zk1:2181,zk2:2181/kafka", 18_000)
     await session.create("/brokers/ids/1", registration, ephemeral=True)
 
-Requests of one turn of the loop leave in one write. Callbacks of watches run on the loop.
+Requests of one turn of the loop are sent in one write. Callbacks of watches run on the loop.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# ZooKeeper closes the connection when a request is longer than its jute.maxbuffer (1 MiB - 1 by default), and would do
-# so again each time the request is repeated. So we refuse it ourselves, a little earlier.
+# ZooKeeper closes the connection if a request is longer than its jute.maxbuffer (1 MiB - 1 by default), and does so
+# again at every retry. So we refuse such a request ourselves, at a slightly lower limit.
 MAX_REQUEST: Final = (1 << 20) - 1_024
-CLOSE_MS: Final = 2_000  # patience with a server that does not answer to the end of the session
+CLOSE_MS: Final = 2_000  # how long to wait for the server to confirm the end of the session
 
 
 async def open_session(
@@ -52,8 +52,8 @@ async def open_session(
     tls: Callable[[], ssl.SSLContext] | None = None,
     auth: tuple[str, bytes] | None = None,
 ) -> ZooKeeperSession:
-    """A new session. The chroot is made if it is missing. `StoreUnusableError` if no server takes us in in time. `tls`
-    is called for every connection, so that certificates can change."""
+    """A new session. A missing chroot is created. `StoreUnusableError` if no server accepts us in time. `tls` is called
+    for every connection, so that certificates can change."""
     ensemble = parse_connect(connect)
     session = ZooKeeperSession(ensemble, timeout_ms, tls=tls, auth=auth)
     patience_ms = timeout_ms if connect_timeout_ms is None else connect_timeout_ms
@@ -74,13 +74,13 @@ async def open_session(
 
 
 def why_not(patience_ms: int, last_fault: str, tls: bool = False) -> str:
-    """Why there is no session. A server without a quorum closes connections, also one that serves others read-only."""
+    """Why there is no session. A server without a quorum closes connections, even if it serves others read-only."""
     hint = ""
     if last_fault.endswith(CLOSED):
         hint = ", as a server without a quorum does, read-only or not"
         if not tls:
             hint += ", and a port for TLS (zookeeper.ssl.client.enable)"
-    return f"no server took us in within {patience_ms} ms; the last one tried was {last_fault}{hint}"
+    return f"no server accepted a session within {patience_ms} ms; the last one tried was {last_fault}{hint}"
 
 
 class ZooKeeperSession:
@@ -118,7 +118,7 @@ class ZooKeeperSession:
         self._machine.start(self._now_ms())
         self._flush()
 
-    # As `MetadataSession` says.
+    # The interface `MetadataSession`.
 
     @property
     def session_id(self) -> int:
@@ -129,7 +129,7 @@ class ZooKeeperSession:
         return self._machine.timeout_ms
 
     async def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False) -> str:
-        # A sequential node may have no name but its number: /a/ becomes /a/0000000000.
+        # The name of a sequential node may be only its number: /a/ becomes /a/0000000000.
         check_path(path + "0" if sequential else path)
         if path == ROOT:
             raise NodeExistsError(path)
@@ -198,8 +198,8 @@ class ZooKeeperSession:
         self._expiry_callbacks.append(callback)
 
     async def close(self) -> None:
-        """Waits for ZooKeeper to delete the ephemeral nodes, but not for a server that does not answer."""
-        self._watchers.clear()  # the end of our own nodes is no news to us
+        """Waits until ZooKeeper has deleted the ephemeral nodes, at most CLOSE_MS."""
+        self._watchers.clear()  # ignore the deletion of our own nodes
         done: asyncio.Future[None] = self._loop.create_future()
         self._machine.close(self._now_ms(), lambda: None if done.done() else done.set_result(None))
         self._flush()
@@ -207,7 +207,7 @@ class ZooKeeperSession:
             async with asyncio.timeout(CLOSE_MS / 1_000):
                 await done
         except TimeoutError:
-            logger.warning("ZooKeeper did not confirm the end of the session; its ephemeral nodes go when it expires")
+            logger.warning("ZooKeeper did not confirm the end of the session; its nodes are deleted when it expires")
         finally:
             await self.leave()
 
@@ -226,7 +226,7 @@ class ZooKeeperSession:
         return self._machine.last_fault
 
     async def made(self) -> None:
-        """Returns when the session exists, and its chroot."""
+        """Returns when the session and its chroot exist."""
         await asyncio.shield(self._first)
         level = ""
         for name in self._chroot.split("/")[1:]:
@@ -237,7 +237,7 @@ class ZooKeeperSession:
                 continue
 
     def abandon(self) -> None:
-        """Drop the connection without closing the session, as a crash would: the session is left to expire."""
+        """Drop the connection without closing the session, as after a crash: the session is left to expire."""
         self._drop_link(politely=False)
         if self._timer is not None:
             self._timer.cancel()
@@ -251,7 +251,7 @@ class ZooKeeperSession:
         self.abandon()
         await let_go(self._leaving)
 
-    # The connection reports.
+    # Called by the connection.
 
     def link_made(self, link: Link) -> None:
         if link is self._link:
@@ -295,7 +295,7 @@ class ZooKeeperSession:
         version: int = -1,
     ) -> T:
         if len(body) > MAX_REQUEST:
-            raise TooLargeError(path, f"a request of {len(body)} bytes is more than ZooKeeper takes ({MAX_REQUEST})")
+            raise TooLargeError(path, f"a request of {len(body)} bytes is too large for ZooKeeper ({MAX_REQUEST})")
         future: asyncio.Future[T] = self._loop.create_future()
 
         def answer(result: Any, error: BaseException | None) -> None:
@@ -317,7 +317,7 @@ class ZooKeeperSession:
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Carry out what the machine wants."""
+        """Perform the machine's actions."""
         self._flush_planned = False
         out = bytearray()
         for action in self._machine.take_actions():
@@ -361,7 +361,7 @@ class ZooKeeperSession:
         wake_ms = self._machine.wake_ms
         if self._timer is not None:
             if wake_ms is not None and self._timer.when() * 1_000 <= wake_ms:
-                return  # rings in time, and looks again then
+                return  # the timer fires in time and is set again then
             self._timer.cancel()
             self._timer = None
         if wake_ms is not None:
@@ -377,7 +377,7 @@ class ZooKeeperSession:
             try:
                 watcher(event)
             except Exception:
-                logger.exception("a callback on metadata failed; the others go on")
+                logger.exception("a metadata callback failed; the others continue")
 
     def _new_state(self, state: State) -> None:
         if state is State.CONNECTED and not self._first.done():
