@@ -1,5 +1,5 @@
-"""What a broker shows over HTTP: `/metrics` for Prometheus, `/healthz` for supervisors.
+"""The HTTP pages of a broker: `/metrics` for Prometheus, `/healthz` for supervisors.
 
-A server of our own on the broker's loop: two read-only pages need no framework (`http` and `exposition` have the
-figures). `http` speaks the protocol, `exposition` writes the format of Prometheus, `families` reads the metrics.
+Our own server on the broker's loop: a few read-only pages need no framework (`http` and `exposition` have the figures).
+`http` implements the protocol, `exposition` writes the format of Prometheus, `families` reads the metrics.
 """

@@ -1,7 +1,6 @@
 """The metrics, family by family, read from the parts of the broker when `/metrics` is requested.
 
-No Kafka request comes here. A broker with very many partitions writes a long page; the loop gets its turn between
-portions of them.
+With very many partitions the page is long; the loop gets its turn between portions.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ class Sources:
     logs: LogManager
     image: ClusterImage
     purgatories: tuple[DelayedOperationPurgatory, ...]
-    groups: Callable[[], Steps[Mapping[str, int]]]  # how many, by state
+    groups: Callable[[], Steps[Mapping[str, int]]]  # number of groups, by state
     transactions: Callable[[], Steps[Mapping[str, int]]]
-    loading: Mapping[str, Loader]  # of each coordinator, by its internal topic
-    throttled: Mapping[str, int]  # how often clients had to wait, by quota
+    loading: Mapping[str, Loader]  # the loader of each coordinator, by its internal topic
+    throttled: Mapping[str, int]  # number of throttled requests, by quota
     authorizer: Authorizer | None = None
     membership: Callable[[], Membership | None] = lambda: None  # None: this broker is alone
 
@@ -91,7 +90,7 @@ async def coordinators(page: Exposition, sources: Sources) -> None:
     )
     page.gauge(
         "ixion_coordinator_partition_failed",
-        "1 for a partition of an internal topic that cannot be loaded; what it coordinates is not served.",
+        "1 for a partition of an internal topic that cannot be loaded; its groups or transactions are unavailable.",
         [
             ({"topic": topic, "partition": str(partition)}, 1)
             for topic, loader in sources.loading.items()
@@ -104,13 +103,13 @@ def requests(page: Exposition, sources: Sources) -> None:
     by_api = [({"api": api_name(key)}, times) for key, times in sources.times.by_key().items()]
     page.histogram(
         "ixion_request_seconds",
-        "Time from the last byte of a request to the last byte of its response, waiting included.",
+        "Time from the last byte of a request to the last byte of its response, including waits.",
         [bound / 1e9 for bound in sources.bounds_ns],
         [(labels, times.buckets, int(times.sum_ns) / 1e9) for labels, times in by_api],
     )
     page.counter(
         "ixion_requests_failed_total",
-        "Requests that were not understood or whose handler failed; their connections were closed.",
+        "Requests that could not be decoded or whose handler failed; their connections were closed.",
         [(labels, times.failed) for labels, times in by_api],
     )
 
@@ -118,7 +117,7 @@ def requests(page: Exposition, sources: Sources) -> None:
 def rules(page: Exposition, authorizer: Authorizer) -> None:
     from ixion.acl.names import Operation, ResourceKind
 
-    page.gauge("ixion_acls", "Access rules in force.", authorizer.rules.count)
+    page.gauge("ixion_acls", "ACL rules.", authorizer.rules.count)
     page.counter(
         "ixion_authorization_refused_total",
         "Refusals by the authorizer.",
@@ -137,8 +136,8 @@ def network(page: Exposition, now: NetworkSnapshot) -> None:
     page.counter("ixion_requests_total", "Requests read.", now.requests)
     page.counter("ixion_responses_total", "Responses sent.", now.responses)
     bytes_moved = {"in": now.bytes_in, "out": now.bytes_out}
-    page.counter("ixion_network_bytes_total", "Bytes over all listeners.", of("direction", bytes_moved))
-    page.counter("ixion_busy_polls_total", "Busy-poll spins after an answer.", now.busy_polls)
+    page.counter("ixion_network_bytes_total", "Bytes received and sent on all listeners.", of("direction", bytes_moved))
+    page.counter("ixion_busy_polls_total", "Busy-poll spins after a response.", now.busy_polls)
     page.counter("ixion_busy_polls_in_vain_total", "Busy-poll spins that saw no next request.", now.busy_polls_in_vain)
     channels = now.channels
     page.gauge(
@@ -153,12 +152,12 @@ def network(page: Exposition, now: NetworkSnapshot) -> None:
     )
     page.gauge(
         "ixion_busy_handlers",
-        "Handlers whose work is done elsewhere, such as on a thread.",
+        "Handlers that wait for work elsewhere, such as on a thread.",
         of("plane", {each.name: each.busy for each in channels}),
     )
     page.gauge("ixion_response_queue_size", "Responses that wait to be sent.", now.queued_responses)
-    page.gauge("ixion_memory_pool_bytes", "Memory for requests; negative: no limit.", now.pool_size)
-    page.gauge("ixion_memory_pool_used_bytes", "Memory for requests that is in use.", now.pool_used)
+    page.gauge("ixion_memory_pool_bytes", "Limit of memory for requests; negative: no limit.", now.pool_size)
+    page.gauge("ixion_memory_pool_used_bytes", "Memory used by requests.", now.pool_used)
     page.gauge("ixion_memory_pool_waiting_connections", "Connections that wait for memory.", now.pool_waiting)
     page.gauge("ixion_slow_readers", "Connections with a response that is not sent yet.", now.slow_readers)
     page.gauge("ixion_unsent_bytes", "Bytes of responses that are not sent yet.", now.unsent_bytes)
@@ -166,12 +165,12 @@ def network(page: Exposition, now: NetworkSnapshot) -> None:
 
 def waiting(page: Exposition, sources: Sources) -> None:
     purgatories = [({"purgatory": each.name}, each.snapshot()) for each in sources.purgatories]
-    page.gauge("ixion_purgatory_delayed", "Operations that wait.", [(name, now.delayed) for name, now in purgatories])
+    page.gauge("ixion_purgatory_delayed", "Waiting operations.", [(name, now.delayed) for name, now in purgatories])
     page.gauge("ixion_purgatory_watched", "Entries in watch lists.", [(name, now.watched) for name, now in purgatories])
-    page.gauge("ixion_purgatory_keys", "Keys that are watched.", [(name, now.keys) for name, now in purgatories])
+    page.gauge("ixion_purgatory_keys", "Watched keys.", [(name, now.keys) for name, now in purgatories])
     page.counter(
         "ixion_purgatory_completed_total",
-        "Operations completed, before they had to wait or by an event; the rest timed out.",
+        "Operations completed at once or by an event; the others timed out.",
         [
             sample
             for name, now in purgatories
@@ -182,23 +181,23 @@ def waiting(page: Exposition, sources: Sources) -> None:
         ],
     )
     timer = sources.timer.snapshot()
-    page.gauge("ixion_timer_tasks", "Tasks that wait in the wheel.", timer.size)
-    page.gauge("ixion_timer_queued_buckets", "Buckets of the wheel that hold tasks.", timer.queued_buckets)
+    page.gauge("ixion_timer_tasks", "Tasks waiting in the timing wheel.", timer.size)
+    page.gauge("ixion_timer_queued_buckets", "Buckets of the timing wheel that have tasks.", timer.queued_buckets)
     moves = {"added": timer.added, "expired": timer.expired, "cancelled": timer.cancelled}
     page.counter("ixion_timer_tasks_total", "Timer tasks added, expired and cancelled.", of("what", moves))
     page.counter("ixion_timer_falls_total", "Moves from a level of the wheel to a finer one.", timer.fell)
-    page.counter("ixion_timer_failures_total", "Tasks that raised.", timer.failed)
+    page.counter("ixion_timer_failures_total", "Timer tasks that raised an exception.", timer.failed)
 
 
 def stalls(page: Exposition, watch: StallWatch) -> None:
     page.counter(
         "ixion_loop_stalls_total",
-        "Turns of the event loop that took over 50 ms, by wall clock and by processor time.",
+        "Turns of the event loop of more than 50 ms, by wall clock and by processor time.",
         of("clock", {"wall": int(watch.stalls), "processor": int(watch.busy_stalls)}),
     )
     page.gauge(
         "ixion_loop_longest_stall_seconds",
-        "The longest turn of the event loop since the start, if over 50 ms.",
+        "The longest turn of the event loop since the start, if above 50 ms.",
         [
             ({"clock": "wall"}, int(watch.longest_ns) / 1e9),
             ({"clock": "processor"}, int(watch.longest_busy_ns) / 1e9),
@@ -208,8 +207,8 @@ def stalls(page: Exposition, watch: StallWatch) -> None:
 
 def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> None:
     counters = here.counters
-    page.counter("ixion_messages_in_total", "Records appended for producers.", counters.messages_in)
-    page.counter("ixion_bytes_in_total", "Bytes appended for producers, as stored.", counters.bytes_in)
+    page.counter("ixion_messages_in_total", "Records appended from producers.", counters.messages_in)
+    page.counter("ixion_bytes_in_total", "Bytes appended from producers, as stored.", counters.bytes_in)
     page.counter("ixion_bytes_out_total", "Bytes of records fetched.", counters.bytes_out)
     page.counter("ixion_fetches_total", "Fetches answered.", counters.fetches)
     page.counter(
@@ -219,17 +218,17 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
     )
     page.counter(
         "ixion_isr_changes_total",
-        "Changes of in-sync replicas by leaders on this broker.",
+        "Changes of the ISR by leaders on this broker.",
         of("what", {"shrink": counters.isr_shrinks, "expand": counters.isr_expands}),
     )
     page.counter(
         "ixion_failed_produces_total",
-        "Partitions of produces answered with an error.",
+        "Partitions in produce responses with an error.",
         of("error", {code.name: count for code, count in counters.failed_produces.items()}),
     )
     page.counter(
         "ixion_failed_fetches_total",
-        "Partitions of fetches answered with an error.",
+        "Partitions in fetch responses with an error.",
         of("error", {code.name: count for code, count in counters.failed_fetches.items()}),
     )
     partitions = [each for each in here.partitions.values() if each.covers is None]  # without siblings
@@ -249,7 +248,7 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
     )
     page.gauge(
         "ixion_offline_partitions",
-        "Partitions of the cluster that have no leader.",
+        "Partitions of the cluster without a leader.",
         sum(partition.leader < 0 for topic in image.topics.values() for partition in topic.partitions),
     )
     page.gauge("ixion_offline_replicas", "Replicas on this broker whose disk has failed.", len(here.offline))
@@ -259,12 +258,12 @@ def replicas(page: Exposition, here: ReplicaManager, image: ClusterImage) -> Non
         [({"topic": topic, "partition": number}, count) for (topic, number), count in here.delays.pending().items()],
     )
     page.counter(
-        "ixion_clock_jumps_total", "Jumps of the wall clock that delayed delivery has seen.", here.delays.clock_jumps
+        "ixion_clock_jumps_total", "Jumps of the wall clock seen by delayed delivery.", here.delays.clock_jumps
     )
 
 
 def schedules(page: Exposition, here: Schedules, now_ms: int) -> None:
-    """Records that asked for a later delivery."""
+    """Records with a delivery delay of their own."""
     figures = here.figures
     states = [(each, each.state) for each in here]
     labels: list[tuple[Labels, State]] = [
@@ -272,34 +271,34 @@ def schedules(page: Exposition, here: Schedules, now_ms: int) -> None:
         for each, state in states
         if state is not None
     ]
-    page.gauge("ixion_schedule_pending", "Records that wait.", [(at, state.count) for at, state in labels])
-    page.gauge("ixion_schedule_pending_bytes", "Bytes that wait.", [(at, state.size) for at, state in labels])
+    page.gauge("ixion_schedule_pending", "Delayed records.", [(at, state.count) for at, state in labels])
+    page.gauge("ixion_schedule_pending_bytes", "Bytes of delayed records.", [(at, state.size) for at, state in labels])
     page.gauge(
         "ixion_schedule_near",
-        "Of the records that wait, those in memory because they are due within the hour.",
+        "Delayed records in memory, because they are due within the hour.",
         [(at, state.pending.near) for at, state in labels],
     )
     page.gauge(
         "ixion_schedule_oldest_overdue_seconds",
-        "How long the first record that waits is overdue.",
+        "How long the first delayed record is overdue.",
         [(at, state.pending.overdue_ms(now_ms) / 1e3) for at, state in labels],
     )
     page.histogram(
         "ixion_schedule_lateness_seconds",
-        "From due time to delivery.",
+        "Time from due time to delivery.",
         [bound / 1e3 for bound in BOUNDS_MS],
         [({}, figures.lateness, figures.lateness_sum_ms / 1e3)],
     )
     for name, meaning, count in (
-        ("accepted", "Records accepted for a later delivery.", figures.accepted),
+        ("accepted", "Records accepted for later delivery.", figures.accepted),
         ("delivered", "Records delivered when they were due.", figures.delivered),
         ("cancelled", "Records cancelled before they were due.", figures.cancelled),
         ("superseded", "Records replaced by one with the same schedule id.", figures.superseded),
         ("aborted", "Records whose transaction was aborted.", figures.aborted),
         ("rejected", "Records refused in topics with delivery.delay.mode=record.", figures.rejected),
-        ("dropped", "Records that waited in a topic that was deleted.", figures.dropped),
-        ("orphaned", "Records whose partition was not written: notes cut off at a start.", figures.orphaned),
-        ("failures", "Deliveries that failed and were tried again.", figures.failures),
+        ("dropped", "Delayed records of deleted topics.", figures.dropped),
+        ("orphaned", "Delayed records dropped at a start because their batch was not written.", figures.orphaned),
+        ("failures", "Deliveries that failed and were retried.", figures.failures),
         ("clock_jumps", "Jumps of the wall clock while records waited.", figures.clock_jumps),
     ):
         page.counter(f"ixion_schedule_{name}_total", meaning, count)
@@ -328,7 +327,7 @@ async def logs(page: Exposition, manager: LogManager) -> None:
         ("ixion_log_segments", "Segments of a partition.", lambda log: len(log.segments)),
         ("ixion_log_start_offset", "First offset that can be read.", lambda log: log.log_start),
         ("ixion_log_end_offset", "Offset of the next record.", lambda log: log.end_offset),
-        ("ixion_high_watermark", "First offset that consumers do not see yet.", lambda log: log.high_watermark),
+        ("ixion_high_watermark", "First offset that consumers cannot read yet.", lambda log: log.high_watermark),
     )
     for name, meaning, value in families:
         page.gauge(name, meaning, [])

@@ -1,8 +1,8 @@
 """The pages: `/`, `/metrics`, `/healthz`, `/readyz`, `/wheel`.
 
-`/healthz` is for alarms: what keeps this broker from doing all of its work. `/readyz` is for load balancers and rolling
-restarts: 503 while clients should go elsewhere, or while the next broker must not be stopped yet, because replicas on
-this one have not caught up.
+`/healthz` is for alarms: it lists the problems of this broker. `/readyz` is for load balancers and rolling restarts:
+503 while clients should use other brokers, or while no other broker may be stopped because replicas here have not
+caught up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Standing(NamedTuple):
-    """Of a broker in its cluster. `registered`: since when; None if it is not registered, empty if it is alone."""
+    """The state of a broker in its cluster. `registered`: since when; None: not registered; empty: a single broker."""
 
     registered: str | None = ""
     leaving: bool = False
@@ -30,7 +30,7 @@ class Standing(NamedTuple):
 def pages(
     title: str, logs: LogManager, sources: Callable[[], Sources], standing: Callable[[], Standing] = Standing
 ) -> Pages:
-    """`sources` is called with the first request for the metrics."""
+    """`sources` is called at the first request for the metrics."""
 
     async def index() -> Response:
         lines = (
@@ -51,7 +51,7 @@ def pages(
         now = standing()
         wrong = ailments(logs)
         if now.registered is None:
-            wrong.append("not registered in ZooKeeper: its session has expired, and no new one is there yet")
+            wrong.append("not registered in ZooKeeper: the session has expired, and there is no new one yet")
         if wrong:
             return plain(503, "\n".join(wrong))
         return plain(200, f"ok, registered since {now.registered}" if now.registered else "ok")
@@ -69,7 +69,7 @@ def pages(
 
 
 def ailments(logs: LogManager) -> list[str]:
-    """What keeps this broker from doing all of its work, a line each."""
+    """The problems of this broker, one line each."""
     found = []
     for directory in logs.directories:
         state = directory.state

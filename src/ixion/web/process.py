@@ -1,4 +1,4 @@
-"""The process and its interpreter, under the names that Prometheus' own clients use."""
+"""Metrics of the process and its interpreter, with the names of Prometheus' own clients."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ixion.web.exposition import Exposition
 
 def process(page: Exposition) -> None:
     spent = os.times()
-    page.counter("process_cpu_seconds_total", "Time on processors.", spent.user + spent.system)
+    page.counter("process_cpu_seconds_total", "Processor time.", spent.user + spent.system)
     resident = resident_bytes()
     if resident is not None:
-        page.gauge("process_resident_memory_bytes", "Memory that is not swapped out.", resident)
+        page.gauge("process_resident_memory_bytes", "Resident memory.", resident)
     files = open_files()
     if files is not None:
         page.gauge("process_open_fds", "Open file descriptors.", files)
@@ -47,7 +47,7 @@ def resident_bytes() -> int | None:
 
 def open_files() -> int | None:
     try:
-        return len(os.listdir("/proc/self/fd")) - 1  # one is the listing's own
+        return len(os.listdir("/proc/self/fd")) - 1  # without the descriptor of the listing itself
     except OSError:
         return None
 

@@ -1,4 +1,4 @@
-"""The HTTP port. Bound before the broker starts, so that a port in use is found in time."""
+"""The HTTP port. It is bound before the broker starts, so that a port in use is noticed early."""
 
 from __future__ import annotations
 
