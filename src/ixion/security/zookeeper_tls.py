@@ -1,9 +1,9 @@
-"""TLS to ZooKeeper, from the settings that Kafka has for it.
+"""TLS to ZooKeeper, from Kafka's settings.
 
     zookeeper.connect=zk1:2281/kafka                     # the secureClientPort of ZooKeeper
     zookeeper.ssl.client.enable=true
-    zookeeper.ssl.truststore.location=/etc/ixion/ca.pem  # else the authorities of the system
-    zookeeper.ssl.keystore.location=/etc/ixion/broker.pem  # if ZooKeeper wants certificates, as it does by default
+    zookeeper.ssl.truststore.location=/etc/ixion/ca.pem  # default: the system's authorities
+    zookeeper.ssl.keystore.location=/etc/ixion/broker.pem  # ZooKeeper requires one by default
 
 The files are read again for every connection, so a certificate can be replaced while the broker runs.
 """
@@ -26,7 +26,7 @@ _BY_NAME: Final = {".p12": PKCS12, ".pfx": PKCS12, ".jks": "JKS"}
 
 
 class ZooKeeperTls:
-    """InvalidSettingError says which setting is wrong or missing."""
+    """InvalidSettingError names the setting that is wrong or missing."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
@@ -34,12 +34,12 @@ class ZooKeeperTls:
         self._told = ""
 
     def context(self) -> ssl.SSLContext:
-        """For one connection. If the files cannot be used any more, as they were before."""
+        """A context for one connection. If the files can no longer be used, the last one."""
         try:
             self._last = make_context(self._config)
             self._told = ""
         except (InvalidSettingError, OSError) as error:
-            if str(error) != self._told:  # a server that is away is tried every second
+            if str(error) != self._told:  # log it once: an unreachable server is tried every second
                 logger.warning("connecting to ZooKeeper with the certificates read before: %s", error)
             self._told = str(error)
         return self._last
