@@ -124,7 +124,7 @@ def test_the_token_of_this_broker_is_read_for_every_login(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"sasl.oauthbearer.token.endpoint.url": "https://issuer.example/token"}, "ixion does not request tokens from an https"),
+        ({"sasl.oauthbearer.token.endpoint.url": "https://issuer.example/token"}, "does not request tokens"),
         ({"sasl.oauthbearer.token.endpoint.url": "file:/nowhere.jwt"}, "/nowhere.jwt cannot be read"),
         ({}, "the file: URL of a token"),
         ({"listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": f'{MODULE} clientSecret="s3";'}, "no options"),

@@ -39,9 +39,7 @@ def test_connect_strings_that_make_no_sense(text: str) -> None:
 
 
 def test_a_refused_connection_is_reported_in_one_line() -> None:
-    with pytest.raises(
-        StoreUnusableError, match=r"\(127.0.0.1:1\): no server accepted a session within 300 ms"
-    ):
+    with pytest.raises(StoreUnusableError, match=r"\(127.0.0.1:1\): no server accepted a session within 300 ms"):
         asyncio.run(_open("127.0.0.1:1"))
 
 
