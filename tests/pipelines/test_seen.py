@@ -203,7 +203,7 @@ def test_events_are_sent_and_a_server_that_refuses_stops_nothing(
     assert got == [("/api/v1/lineage", "Bearer secret", {"number": number}) for number in range(3)]
     assert sender.dropped == 2
     assert len(said) == 1
-    assert "lineage events are not taken by http://127.0.0.1" in said[0]
+    assert "lineage events are not accepted by http://127.0.0.1" in said[0]
     with EventSender(LineageSpec(file=str(tmp_path / "a" / "events")), said.append) as to_file:
         to_file.send({"number": 1})
         to_file.send({"number": 2})

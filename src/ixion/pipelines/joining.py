@@ -9,15 +9,15 @@ which a reader finds too little or too much:
     move c in, remove a, remove b     rows are there twice in between, none is missing
     move c over a, remove b           the rows of b are there twice in between
 
-A folder that is filled by `sinks/parquet.py` shows each row at most once at every moment, and this stays true here: the
-first order is taken. A sum that is too low for a moment is seen to grow again, as it does when a batch is moved in; one
-that is too high looks like an error for ever. The moment is kept short: c is written beside the table beforehand, and
-files are joined in groups that just reach the size that is wanted, never a whole partition at once, so that a group is
-exchanged by a few removals and one rename, and a file that was made so is not touched again. A reader that had listed
-the folder before does not find its files any more and fails; it gets no wrong rows.
+A folder that `sinks/parquet.py` fills shows each row at most once at every moment, and that stays true here: the first
+order is used. A sum that is too low for a moment grows again, as when a batch is moved in; a sum that is too high looks
+like an error for ever. The moment is kept short: c is written beside the table beforehand, and files are joined in
+groups that just reach the wanted size, never a whole partition at once. So a group is exchanged by a few removals and
+one rename, and a joined file is not touched again. A reader that listed the folder before no longer finds its files and
+fails; it gets no wrong rows.
 
-The exchange is decided by a list, as a batch is. A run that is killed in between is finished by the next one, before it
-does anything else: no row is lost.
+The exchange is decided by a list, as a batch is. If a run is killed in between, the next run finishes the exchange
+before it does anything else, so no row is lost.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ixion.pipelines.spec.sinks import TableSink
 
 
 def finish_compaction(sink: TableSink, pipeline: str, spark: SparkSession) -> None:
-    """Of a run that was killed."""
+    """Finish the exchange of a run that was killed."""
     files = Files(spark)
     writer = ParquetWriter(sink, files)
     folder = _lists(writer, pipeline)
@@ -47,8 +47,8 @@ def finish_compaction(sink: TableSink, pipeline: str, spark: SparkSession) -> No
 
 
 def compact_parquet(sink: TableSink, pipeline: str, spark: SparkSession) -> tuple[int, int]:
-    """How many files were joined, into how many. Only files that this pipeline wrote: another one may be looking after
-    its own."""
+    """Join small files; returns how many were joined, and into how many. Only files of this pipeline: another one may
+    be joining its own."""
     files = Files(spark)
     writer = ParquetWriter(sink, files)
     enough = sink.upkeep.compact_below_bytes or 0
@@ -67,7 +67,7 @@ def compact_parquet(sink: TableSink, pipeline: str, spark: SparkSession) -> tupl
 
 
 def groups(found: Sequence[tuple[str, int]], enough: int) -> Iterator[list[str]]:
-    """Files (name, size in bytes) to be joined into one each: as many as are ENOUGH bytes together, at least two."""
+    """Groups of files (name, size in bytes) to join: each group has ENOUGH bytes, and at least two files."""
     names: list[str] = []
     together = 0
     for name, size in found:
@@ -81,8 +81,8 @@ def groups(found: Sequence[tuple[str, int]], enough: int) -> Iterator[list[str]]
 
 
 def _join(writer: ParquetWriter, files: Files, pipeline: str, names: list[str], spark: SparkSession) -> int:
-    """How many files there are instead. The joined file has every column that one of them has. Files that no schema
-    fits are joined with their like."""
+    """Join files; returns how many there are instead. A joined file has every column of its files. Files whose schemas
+    cannot be merged are joined with their like."""
     try:
         rows = read_files(writer, names, spark)
     except (PySparkException, Py4JJavaError) as error:  # a column has two types
@@ -95,7 +95,7 @@ def _join(writer: ParquetWriter, files: Files, pipeline: str, names: list[str], 
 
 
 def exchange(writer: ParquetWriter, files: Files, pipeline: str, names: Sequence[str], rows: DataFrame) -> None:
-    """Files of one folder, NAMES, for one with ROWS."""
+    """Replace the files NAMES of one folder by one file with ROWS."""
     stage, mark = _stage(writer, pipeline), uuid.uuid4().hex[:8]
     files.remove(stage)
     rows.coalesce(1).write.options(**writer.sink.options).parquet(f"{stage}/{mark}")
@@ -109,13 +109,13 @@ def exchange(writer: ParquetWriter, files: Files, pipeline: str, names: Sequence
 
 
 def read_files(writer: ParquetWriter, names: list[str], spark: SparkSession) -> DataFrame:
-    """The folder names its partition, so its columns are not in the files; they are read one by one, without it."""
+    """Read files without the columns of their partition, which are in the folder's name."""
     reader = spark.read.options(recursiveFileLookup="true", mergeSchema="true")
     return reader.parquet(*(f"{writer.table}/{name}" for name in names))
 
 
 def _alike(writer: ParquetWriter, names: list[str], spark: SparkSession) -> list[list[str]]:
-    """NAMES by the columns of the files and their types."""
+    """NAMES grouped by the columns and types of the files."""
     found: dict[str, list[str]] = {}
     for name in names:
         found.setdefault(read_files(writer, [name], spark).schema.simpleString(), []).append(name)

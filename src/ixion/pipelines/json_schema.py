@@ -3,8 +3,8 @@
     {"type": "object", "properties": {"id": {"type": "integer"}, "at": {"type": "string", "format": "date-time"}}}
     ->  `id` BIGINT, `at` TIMESTAMP
 
-What has no one type (a union of several, anything goes, a reference to itself) becomes STRING and holds the JSON text.
-Limits such as `minimum` and `pattern` are not looked at: expectations are.
+A value without a single type (a union, any type, a reference to itself) becomes STRING and holds the JSON text. Limits
+such as `minimum` and `pattern` are ignored: use expectations.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VALUES: Final = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, 
 
 
 def columns_of(text: str) -> str:
-    """As DDL, of the schema in TEXT, which must be that of an object with properties."""
+    """The columns, as DDL, of the schema in TEXT, which must be that of an object with properties."""
     try:
         root = json.loads(text)
     except ValueError as error:
@@ -72,7 +72,7 @@ def _one_type(kind: str, schema: Schema, root: Schema, above: tuple[str, ...]) -
 
 
 def _properties(schema: Schema, root: Schema, above: tuple[str, ...]) -> dict[str, str]:
-    """Of an object, with those of all that it says it is as well."""
+    """The properties of an object, with those of its `$ref` and `allOf`."""
     if len(above) > DEEPEST:
         return {}
     fields: dict[str, str] = {}
@@ -88,7 +88,7 @@ def _properties(schema: Schema, root: Schema, above: tuple[str, ...]) -> dict[st
 
 
 def _referred(name: str, root: Schema) -> Any:
-    """Within the same schema; None for what is elsewhere or is not there."""
+    """Resolve a reference within the same schema; None if it is elsewhere or missing."""
     found: Any = root
     if not name.startswith("#"):
         return None

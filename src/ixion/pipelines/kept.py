@@ -1,10 +1,9 @@
-"""Rows that several passes need and that might come out differently each time are computed once, and kept.
+"""Keeps rows that several passes need and that might differ between passes.
 
-A plan is computed anew by every pass over it. Most plans give the same rows each time. One that looks at the clock, at
-chance, at a table or into a function of the user's may not: a record could then be left out by the pass that writes the
-table, and not be there in the pass that writes the quarantine. Such rows are written down in the checkpoint first, and
-every pass reads them from there. A batch that is repeated after a crash finds them too, so all its sinks and the
-quarantine have the same rows, whichever attempt wrote them.
+Every pass over a plan computes it again. Most plans give the same rows each time. A plan that uses the clock, random
+numbers, a table or a user's function may not: one pass could then leave a record out of the table, and another pass out
+of the quarantine. Such rows are first written to the checkpoint, and every pass reads them from there. A batch that is
+repeated after a crash finds them too, so all its sinks and the quarantine have the same rows.
 
     <checkpoint>/ixion/kept/000000012-records/….parquet     put in place by one rename; removed with the next batch
 """
@@ -26,13 +25,13 @@ _CLOCK: Final = "CURRENT_LIKE"
 _STEPS: Final = (
     r"(?:Hive(?:Table)?)?Relation(?:V2)?|\w*(?:InPandas|InArrow)\w*|Map\w+|\w*Python\w*|Window|\w*Limit|Sample"
 )
-_UNFIT: Final = ("void", "interval")  # types that a Parquet file does not hold
+_UNFIT: Final = ("void", "interval")  # types that a Parquet file cannot hold
 
 
 def may_change(frame: DataFrame, *, clock: bool) -> bool:
     """Whether two passes over FRAME might give different rows. With CLOCK, functions of the time count too.
 
-    In the plan of a stream they do not: there the time is that of the batch, also when the batch is repeated.
+    In the plan of a stream they do not: there the time is that of the batch, even if the batch is repeated.
     """
     plan = frame._jdf.queryExecution().analyzed()
     patterns = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern")
@@ -49,7 +48,7 @@ class KeptRows:
         self._files: Final = Files(spark)
 
     def once(self, frame: DataFrame, batch: int, name: str) -> DataFrame:
-        """FRAME as it came out the first time that this was asked of BATCH, in this run or an earlier one."""
+        """FRAME as it was computed first for BATCH, in this run or an earlier one."""
         path = f"{self._folder}/{batch:09d}-{name}"
         if not self._files.exists(path):
             frame.write.mode("overwrite").parquet(f"{path}.unfinished")

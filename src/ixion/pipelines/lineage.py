@@ -1,11 +1,11 @@
 """OpenLineage: events that say which run of which pipeline read which topics and wrote which tables.
 
-A run is announced by START and ended by COMPLETE, FAIL or ABORT; a run that follows its topics says RUNNING with the
-figures so far, at most once a minute. Topics are inputs, with what came of the expectations; tables, topics written to
-and the quarantine are outputs, with their rows. Events are made here without any I/O; `lineage_sending` sends them.
+A run sends START at its beginning and COMPLETE, FAIL or ABORT at its end; a run that follows its topics sends RUNNING
+with the figures so far, at most once a minute. Topics are inputs, with the results of the expectations; tables, target
+topics and the quarantine are outputs, with their rows. Events are built here without I/O; `lineage_sending` sends them.
 
-Spark has a listener of OpenLineage's own. It sees jobs of Spark, of which one batch has several, and neither the
-quarantine nor expectations; so pipelines speak for themselves.
+Spark has a listener of OpenLineage's own. It sees the jobs of Spark, of which one batch has several, and neither the
+quarantine nor expectations. So pipelines send their own events.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def run_event(
     catalogs: Mapping[str, str] | None = None,
     going_on: bool = False,
 ) -> dict[str, Any]:
-    """The event for RECORD as it is at the time AT. COLUMNS are those of the tables, TOPICS what a pattern has found,
-    CATALOGS the places of Spark's catalogs by their names. GOING_ON: the run has begun before."""
+    """The event for RECORD at the time AT. COLUMNS are those of the tables, TOPICS those that match a pattern, CATALOGS
+    the addresses of Spark's catalogs by name. GOING_ON: the run has begun before."""
     kind = "RUNNING" if going_on and record.outcome == RUNNING else _TYPES[record.outcome]
     facets = {**_facet("processing_engine", name="spark", version=spark)}
     if record.error:
@@ -72,7 +72,7 @@ def run_event(
 
 
 def dataset(sink: Sink, catalogs: Mapping[str, str]) -> dict[str, str]:
-    """As OpenLineage names datasets: the place, and the name there."""
+    """A dataset as OpenLineage names it: namespace and name."""
     if isinstance(sink, TopicSink):
         return {"namespace": _broker(sink.bootstrap), "name": sink.topic}
     assert isinstance(sink, TableSink)
@@ -126,7 +126,7 @@ def _facet(name: str, /, **values: Any) -> dict[str, Any]:
 
 
 class RunLineage:
-    """The events of one run, given to SEND. `columns` and `topics` are filled in as they become known."""
+    """Passes the events of one run to SEND. `columns` and `topics` are set when they become known."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class RunLineage:
         self._tell(record, going_on=False)
 
     def go_on(self, record: RunRecord) -> None:
-        """A batch is through."""
+        """A batch is done."""
         if self._said is None or (self._now() - self._said).total_seconds() >= PAUSE_S:
             self._tell(record, going_on=True)
 

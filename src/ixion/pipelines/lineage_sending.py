@@ -1,7 +1,7 @@
 """Sends OpenLineage's events to a server or into a file. A server that does not answer never stops a pipeline.
 
-Events wait in a short queue for a thread of their own, which ends with the run. What the queue does not hold, or the
-server does not take, is dropped and counted; the first reason is given to COMPLAIN.
+Events wait in a short queue for a thread, which ends with the run. Events that the queue cannot hold, or the server
+does not accept, are dropped and counted; the first reason is given to COMPLAIN.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EventSender:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Waits for what is on its way, but not for ever."""
+        """Wait for queued events, at most LAST_S."""
         try:
             self._waiting.put(None, timeout=LAST_S)
         except queue.Full:
@@ -77,4 +77,4 @@ class EventSender:
     def _drop(self, reason: str) -> None:
         self.dropped += 1
         if self.dropped == 1:
-            self._complain(f"lineage events are not taken by {self._spec.file or self._spec.url}: {reason}")
+            self._complain(f"lineage events are not accepted by {self._spec.file or self._spec.url}: {reason}")

@@ -1,20 +1,20 @@
-"""Records that are gone before they were read. Found before a run begins, from three things:
+"""Finds records that were lost before they were read. Checked before a run begins, from three inputs:
 
-    position   where the checkpoint goes on: topic -> partition -> next offset to be read
-    ids        which topics these were when they were first read; a topic made anew has another id
-    extents    what the broker has now: the first offset that is still there, and the next to be written
+    position   where the checkpoint continues: topic -> partition -> next offset to read
+    ids        the ids of these topics when they were first read; a new topic of the same name has another id
+    extents    what the broker has now: the first existing offset, and the end offset
 
-A   the topic is not there any more                             all after the position is lost
-B   it has another id                                           it was made anew: all after the position is lost
-C   the partition is not there any more                         the same
-D   the partition ends before the position                      it was made anew or cut off
-E   the partition begins after the position                     what lies between is lost
+A   the topic no longer exists                                  all after the position is lost
+B   it has another id                                           it was created again: all after the position is lost
+C   the partition no longer exists                              the same
+D   the partition ends before the position                      it was created again or truncated
+E   the partition begins after the position                     the records in between are lost
 
 With the position 6 of orders-0, an extent of 4 to 9 is fine (0 to 3 had been read), 6 to 6 too (nothing new), 8 to 9 is
 case E (6 and 7 are gone), 0 to 3 is case D. Offsets without a record between two that exist (compaction, transactions,
 delayed records) are no loss: they lie within the extent.
 
-Spark finds C, D and E too, but not B, and E only when it has begun the batch; and it says so in a page of Java.
+Spark finds C, D and E too, but not B, and E only after it has begun the batch; it reports them by a Java stack trace.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _DELETED: Final = (
     "was the topic's retention shorter than the time between two runs? The rows that were read are in the tables; to "
     'go on with what is left: [source.options] failOnDataLoss = "false" for one run'
 )
-EMPTY_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"  # what a broker says that gives no ids to topics
+EMPTY_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"  # the id of a topic on a broker without topic ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """As the broker has it now. Partitions are named as Spark names them, by texts."""
+    """The present state of a topic at the broker. Partitions are text, as in Spark."""
 
     id: str
-    first: Mapping[str, int]  # partition -> the first offset that is still there
+    first: Mapping[str, int]  # partition -> the first existing offset
     end: Mapping[str, int]  # partition -> the next offset to be written
 
 
 def refuse_losses(position: Offsets, ids: Mapping[str, str], there: Mapping[str, Topic]) -> None:
-    """Raises if anything after POSITION is lost."""
+    """PipelineError if anything after POSITION is lost."""
     gone = [f"topic {topic} is gone, of which {_up_to(read)}" for topic, read in position.items() if topic not in there]
     if gone:  # A
         raise PipelineError(f"what was read before is not there any more: {_listed(gone)}", hint=_GONE)
@@ -65,7 +65,7 @@ def refuse_losses(position: Offsets, ids: Mapping[str, str], there: Mapping[str,
 
 
 def refuse_made_anew(position: Offsets, ids: Mapping[str, str], there: Mapping[str, str]) -> None:
-    """Raises if a topic has another id than it had. IDS are those of before, THERE those of now; this is case B."""
+    """PipelineError if a topic has another id (case B). IDS are the previous ids, THERE the present ones."""
     anew = [
         f"topic {topic} was deleted and made anew, after {_up_to(position.get(topic, {}))}"
         for topic, now in sorted(there.items())
@@ -76,11 +76,11 @@ def refuse_made_anew(position: Offsets, ids: Mapping[str, str], there: Mapping[s
 
 
 def refuse_start(start: Mapping[str, Mapping[int, int]], there: Mapping[str, Topic]) -> None:
-    """START is what the file asks of a first run."""
+    """PipelineError if START, which the file sets for the first run, does not exist."""
     for topic, offsets in start.items():
         now = there.get(topic)
         if now is None:
-            continue  # a pattern may match it one day
+            continue  # a pattern may match it later
         for number, offset in sorted(offsets.items()):
             partition = str(number)
             if partition not in now.end:

@@ -1,7 +1,7 @@
-"""Several pipelines in one Spark, each on a thread and with a session of its own, so that none sees another's views.
+"""Several pipelines in one Spark, each with its own thread and session, so that none sees another's views.
 
-One that fails does not stop the others. If running again can help, it is run again after a pause that doubles each
-time, up to LONGEST_S; a batch that gets through makes it short again.
+A pipeline that fails does not stop the others. If a retry can help, it is restarted after a pause that doubles each
+time, up to LONGEST_S; a finished batch resets the pause.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Many:
         again: bool = False,
         new_rules: bool = False,
     ) -> None:
-        """REPORT, FAILED and UPKEPT are called on threads of the pipelines, one at a time; FAILED with the pause until
-        the pipeline is run again. AGAIN and NEW_RULES are as those of `Pipeline.run`."""
+        """REPORT, FAILED and UPKEPT are called on threads of the pipelines, one at a time; FAILED gets the pause until
+        the restart. AGAIN and NEW_RULES are those of `Pipeline.run`."""
         self._pipelines: Final = pipelines
         self._spark: Final = spark
         self._retries: Final = retries
@@ -63,14 +63,14 @@ class Many:
         self._running: Final[dict[str, Progress]] = {}
 
     def run(self, *, follow: bool, every_ms: int | None, at_a_time: int) -> list[Outcome]:
-        """Those that follow all run at once; others AT_A_TIME."""
+        """Run the pipelines: all at once if they follow, else AT_A_TIME."""
         workers = len(self._pipelines) if follow else min(at_a_time, len(self._pipelines))
         with ThreadPoolExecutor(workers, thread_name_prefix="pipeline") as pool:
             runs = [pool.submit(self._run, pipeline, follow, every_ms) for pipeline in self._pipelines]
             return [run.result() for run in runs]
 
     def stop(self, *, at_once: bool = False) -> None:
-        """May be called by a signal handler."""
+        """Stop all pipelines. A signal handler may call this."""
         self._stopping.set()
         self._at_once = self._at_once or at_once
         for progress in list(self._running.values()):
@@ -120,7 +120,7 @@ class Many:
         return outcome
 
     def _watch(self, name: str, progress: Progress) -> None:
-        """Noted first, then asked: a stop that comes meanwhile sees it."""
+        """Register first, then check `stop`: a stop in between sees it."""
         self._running[name] = progress
         if self._at_once:
             progress.stop_at_once()

@@ -1,4 +1,4 @@
-"""Where Spark is to run: `--master`. A cluster that does not answer is an error at once; Spark would try a minute."""
+"""Where Spark runs: `--master`. A cluster that does not answer is an error at once; Spark would try for a minute."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def is_one_process(master: str) -> bool:
 
 
 def need_master(master: str) -> None:
-    """Fails if MASTER is nothing that Spark knows, or if no address of a standalone cluster accepts a connection."""
+    """PipelineError if Spark does not know MASTER, or no address of a standalone cluster accepts a connection."""
     if re.fullmatch(_TAKEN_AS_IT_IS, master):
         return
     found = re.fullmatch(rf"spark://({_ADDRESS}(?:,{_ADDRESS})*)", master)
     if found is None:
         hint = "allowed: local[*], local-cluster[2,1,1024], spark://host:7077, yarn, k8s://https://host:port"
-        raise PipelineError(f"the master {master!r} is nothing that Spark knows", hint=hint)
+        raise PipelineError(f"Spark does not know the master {master!r}", hint=hint)
     try:
         connect(found[1].split(",")).close()
     except ConnectionError as error:

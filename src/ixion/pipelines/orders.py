@@ -1,4 +1,4 @@
-"""An order stream to try pipelines with: most of it sound, some of it late, sent twice or broken, as life is."""
+"""Example orders to try pipelines with: most are good, some late, duplicate or broken."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Event:
 def order_events(count: int, seed: int = 1) -> Iterator[Event]:
     """COUNT events, the same for the same SEED; an order every second or so.
 
-    Of a hundred, about five come again, five are up to an hour late and three are broken: cut off, with words for an
-    amount, or with an amount below zero.
+    Of a hundred, about five are duplicates, five are up to an hour late and three are broken: truncated, with words for
+    an amount, or with a negative amount.
     """
     chance = random.Random(seed)
     clock = _BEGIN

@@ -2,9 +2,9 @@
 
     parsed = read_topic(spark, "orders").transform(parse, "json", "order_id STRING, amount DOUBLE")
 
-`parse` loses nothing: a record that cannot be read keeps its row, with nulls, the reason in `_reason` and the record as
-it came in `_record`. `accepted` and `quarantined` then part the two. A record without a value (a tombstone) is not a
-bad one; it becomes a row of nulls unless `tombstones` says otherwise.
+`parse` loses nothing: a record that cannot be read keeps its row, with nulls, the reason in `_reason` and the original
+record in `_record`. `accepted` and `quarantined` then separate the two. A record without a value (a tombstone) is not
+bad; it becomes a row of nulls unless `tombstones` says otherwise.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from ixion.pipelines.words import first_line, plain
 
 HEADER: Final = "header"  # the reason of a line that names the columns; it is dropped
 KEY_NOT_UTF8: Final = "the key is not valid UTF-8; source.include has key_bytes for such keys"
-_OF_ROW: Final = r"^(payload\.)?(before|after)\."  # in Debezium's envelopes: what is in the rows, not beside them
+_OF_ROW: Final = r"^(payload\.)?(before|after)\."  # in Debezium's envelopes: the fields of the rows
 _DATA: Final = "_data"
 _TEXT: Final = "_text"
 _NAMES: Final = "_names"  # the keys of a JSON object, and ours (see `usual`)
-_INNER: Final = "_inner"  # the names of fields inside of objects that the schema does not know
-_USUAL: Final = "_usual"  # whether nothing but the types can be wrong with a JSON record
+_INNER: Final = "_inner"  # names of nested fields that are not in the schema
+_USUAL: Final = "_usual"  # whether only the types of a JSON record can be wrong
 
 
 def parse(
@@ -65,8 +65,8 @@ def record_parser(
 ) -> Callable[[DataFrame], DataFrame]:
     """A function that parses frames with the columns of LIKE, which may lack `headers`.
 
-    Its expressions are made once, not for every batch: each part of one is a question to the JVM, some thousand for
-    JSON. If not WHOLE, `_record` may be null for rows without a reason: it need not be carried along.
+    Its expressions are built once, not for every batch: each part of one is a call to the JVM, some thousand for JSON.
+    If not WHOLE, `_record` may be null for rows without a reason, so it need not be carried along.
     """
     read = parse_registered if spec.registry and spec.type == "avro" else _FORMATS[spec.type]
     stages, fields, reason, odd = read(like, spec)
@@ -75,7 +75,7 @@ def record_parser(
         reason = F.when(~tombstone, reason)
     else:
         reason = F.when(tombstone, F.lit("tombstone")).otherwise(reason)
-    if "key" in include:  # it becomes text, in whatever format the value is
+    if "key" in include:  # it becomes text, whatever the format of the value
         reason = F.coalesce(reason, F.when(~F.is_valid_utf8(F.col("key").cast("string")), F.lit(KEY_NOT_UTF8)))
     reason = reason.cast("string")
 
@@ -105,18 +105,18 @@ def takes_all(spec: FormatSpec, include: Sequence[str]) -> bool:
 
 
 def accepted(frame: DataFrame) -> DataFrame:
-    """The rows that nothing speaks against, without the columns that are ours."""
+    """The good rows, without the pipeline's own columns."""
     return frame.where(F.col(REASON).isNull()).drop(*HIDDEN)
 
 
 def quarantined(frame: DataFrame) -> DataFrame:
-    """The rows that are not wanted, as the quarantine table has them: the record as it came, and the reason."""
+    """The bad rows for the quarantine table: the original record, and the reason."""
     bad = frame.where(F.col(REASON).isNotNull() & F.col(RECORD).isNotNull())
     return bad.select(f"{RECORD}.*", F.col(REASON).alias("reason"))
 
 
 def meta_column(name: str) -> Column:
-    """A column of the record beside its fields, under the name kafka_NAME."""
+    """A metadata column of the record, under the name kafka_NAME."""
     if name == "key":
         return F.col("key").cast("string").alias("kafka_key")
     if name == "tombstone":
@@ -139,8 +139,8 @@ def record_schema(spec: FormatSpec) -> T.StructType:
     return schema
 
 
-# Columns with the data, to be added one group after the other; the fields; the reason; and what is true for all rows
-# that can have a reason, if it is cheap.
+# Groups of columns with the data, added one after the other; the fields; the reason; and a cheap condition that holds
+# for all rows with a reason, or None.
 Parsed = tuple[list[dict[str, "Column"]], list["Column"], "Column", "Column | None"]
 
 
@@ -185,13 +185,13 @@ def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
 
 
 def _is_extra(name: Column, known: Column, holders: Column | None) -> Column:
-    """Whether the field NAME goes into `_extra`: the schema does not know it, or it HOLDS one that it does not know."""
+    """Whether the field NAME goes into `_extra`: it is not in the schema, or it HOLDS a field that is not."""
     new = ~F.array_contains(known, name)
     return new if holders is None else new | F.array_contains(holders, name)
 
 
 def _with_known_keys(schema: T.StructType, text: Column, names: Column) -> Column:
-    """TEXT with the keys as SCHEMA spells them, for records in which one has another case; nested ones go along."""
+    """TEXT with the keys as SCHEMA spells them, for records that spell one in another case, also nested."""
     known = F.array(*(F.lit(name) for name in schema.names))
     lower = F.array(*(F.lit(name.lower()) for name in schema.names))
     changed = text
@@ -215,7 +215,7 @@ def _csv(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001 - all fo
 
 
 def csv_line(value: Column) -> Column:
-    """Many senders leave the end of the line on; inside of quotes it belongs to the text."""
+    """The line without its end, which many producers leave on; inside of quotes it belongs to the text."""
     return F.rtrim(value.cast("string"), F.lit("\r\n"))
 
 

@@ -41,7 +41,7 @@ from ixion.pipelines.topics import find_topics, need_sink_brokers
 from ixion.pipelines.upkeep_times import Keeper
 from ixion.pipelines.upkept import Upkept
 
-FOLLOW_MS: Final = 1000  # between two batches when following and nothing else is said
+FOLLOW_MS: Final = 1000  # default between two batches when following
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +51,13 @@ class Plan:
     topics: dict[str, int]  # topic -> partitions
     records: int  # in the topics, holes included
     schema: str | None  # of the records
-    columns: tuple[tuple[str, str], ...]  # name, type of what the sinks get
+    columns: tuple[tuple[str, str], ...]  # name and type of the sinks' columns
     stateful: bool
     changes: tuple[tuple[str, str], ...] = ()  # table, what will be done to it before the first batch
 
 
 class Pipeline:
-    """What a pipeline file declares, ready to be checked and run.
+    """A pipeline file, ready to be checked and run.
 
     pipeline = Pipeline.from_file("orders.toml")
     with pipeline.session() as spark:
@@ -81,9 +81,9 @@ class Pipeline:
         make_archive: bool = False,
         verbose: bool = False,
     ) -> Iterator[SparkSession]:
-        """Spark with all that this pipeline needs; what is given here wins over the file.
+        """Spark with everything that this pipeline needs; arguments override the file.
 
-        MAKE_ARCHIVE: if there is no archive of Spark's classes (see `archive`), one is made when all went well.
+        MAKE_ARCHIVE: if there is no class archive (see `archive`), create one after a successful end.
         """
         spec = self.spec
         spark = open_session(
@@ -103,10 +103,10 @@ class Pipeline:
             close_session(spark, make=made)
 
     def check(self, spark: SparkSession, *, against: str | None = None) -> Plan:
-        """Settings, topics, schema and SQL are looked at; nothing is written.
+        """Check settings, topics, schema and SQL; write nothing.
 
-        AGAINST is a table, by its path or its name in a catalog: the plan has what would have to be done to it so that
-        it takes the rows of this pipeline.
+        AGAINST is a table, by its path or its name in a catalog: the plan has the changes that it would need to take
+        the rows of this pipeline.
         """
         with _explained():
             if against is None:
@@ -127,16 +127,16 @@ class Pipeline:
         warn: Callable[[str], None] = lambda _: None,
         upkept: Callable[[Upkept], None] = lambda _: None,
     ) -> RunFigures:
-        """Drains the topics and returns; with FOLLOW, goes on until `stop` of STARTED's Progress is called.
+        """Drain the topics and return; with FOLLOW, continue until `stop` of STARTED's Progress is called.
 
-        STAGE is called with what is being done until the first batch, WARN with what goes wrong and stops nothing,
-        UPKEPT with what was done to a table.
+        STAGE is called with the present step until the first batch, WARN with problems that do not stop the run, UPKEPT
+        with the result of upkeep.
 
-        A new checkpoint does not know what tables have already; AGAIN says that adding to them is meant.
-        A batch that some table has is finished by the rules that it was begun with (see `rules`), unless NEW_RULES.
+        A new checkpoint does not know what tables already have; AGAIN allows adding to them. A half-written batch is
+        finished by the rules it began with (see `rules`), unless NEW_RULES.
         """
         with _explained():
-            stage("looking at tables and checkpoint")
+            stage("checking tables and checkpoint")
             register_catalogs(self.spec, spark)
             checkpoint = self.checkpoint(spark)
             if not again and not checkpoint.used:
@@ -159,9 +159,9 @@ class Pipeline:
                 return running.go(pause_ms if follow else None)
 
     def replay(self, spark: SparkSession, *, where: str | None = None, dry: bool = False) -> Replayed:
-        """Tries the records of the quarantine again; those that pass by now go into the tables and leave it.
+        """Process quarantined records again; those that now pass go into the tables and leave quarantine.
 
-        WHERE, a SQL predicate over the columns of the quarantine, chooses some. DRY: nothing is changed.
+        WHERE, a SQL predicate over the columns of the quarantine, selects records. DRY: change nothing.
         """
         with _explained():
             checkpoint = self._used_checkpoint(spark)
@@ -177,7 +177,7 @@ class Pipeline:
         dry: bool = False,
         report: Callable[[BatchFigures], None] = lambda _: None,
     ) -> Backfilled:
-        """Takes in the records between FIRST and END that neither the stream nor an earlier backfill has read."""
+        """Process records between FIRST and END that neither the stream nor an earlier backfill has read."""
         with _explained():
             checkpoint = self._used_checkpoint(spark)
             with checkpoint.locked(jvm_pid(spark)):
@@ -185,8 +185,8 @@ class Pipeline:
                 return self._backfill(spark, checkpoint).go(topics, first, end, dry=dry, report=report)
 
     def upkeep(self, spark: SparkSession, *, due: bool = False) -> list[Upkept]:
-        """Looks after the tables, at any time: see `upkeep` for what is left for later while a run goes on. With DUE,
-        only those whose time has come."""
+        """Do the upkeep of the tables, at any time: see `upkeep` for what waits while a run is active. With DUE, only
+        of tables whose time has come."""
         with _explained():
             checkpoint = self._used_checkpoint(spark)
             if not any(sink.upkeep.wanted for sink in self._tables()):
@@ -195,7 +195,7 @@ class Pipeline:
             return keeper.look_beside(lambda: checkpoint.free(jvm_pid(spark)), at_once=not due)
 
     def send_sample(self, spark: SparkSession, count: int) -> str:
-        """Sends COUNT example orders to the first topic, and says which that is."""
+        """Send COUNT example orders to the first topic, and return its name."""
         source = self.spec.source
         if not source.topics:
             raise PipelineError("a pattern names no topic to send to")
@@ -229,10 +229,10 @@ class Pipeline:
         return Backfill(self.spec, spark, checkpoint, lambda spec: Pipeline(spec)._stream(spark, checkpoint, pin=True))
 
     def _with_table(self, place: str) -> PipelineSpec:
-        """What the file says, with its first table elsewhere."""
+        """The file's specification, with its first table elsewhere."""
         tables = self._tables()
         if not tables:
-            raise PipelineError("there is no table among the sinks to hold against another")
+            raise PipelineError("the sinks have no table to compare with another")
         path, table = (place, "") if "/" in place or tables[0].format != "iceberg" else ("", place)
         path = path if "://" in path or not path else str(Path(path).absolute())
         other = replace(tables[0], path=path, table=table, evolve=True)

@@ -1,4 +1,4 @@
-"""Follows a running query: takes each finished batch's figures together, and stops the query when asked."""
+"""Follows a running query: collects the figures of each finished batch, and stops the query on request."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Progress:
         *,
         wall: Callable[[], float] = lambda: time.time() - time.monotonic(),
     ) -> None:
-        """ENDS are how far the topics reached when the run began: of a repeated batch, Spark does not say it. WALL is
-        what the wall clock shows, without the time that passes."""
+        """ENDS are the end offsets of the topics when the run began: Spark does not report them for a repeated batch.
+        WALL is the wall clock less the time that has passed."""
         self._query: Final = query
         self._writer: Final = writer
         self._expectations: Final = expectations
@@ -44,10 +44,10 @@ class Progress:
         self._asked = False  # to stop
         self._set_back = False
         self._last = -1
-        self.over = False  # no batch is to come; the tables may still be looked after
+        self.over = False  # no more batches; upkeep may still run
 
     def follow(self) -> Iterator[BatchFigures]:
-        """Each batch when it is through, until the query ends; its error, if it had one, is raised at the end."""
+        """Each batch when it is done, until the query ends; raises its error at the end."""
         ended, latest = False, self._wall()
         while not ended:
             ended = self._ended()
@@ -72,17 +72,17 @@ class Progress:
 
     @property
     def set_back(self) -> bool:
-        """Whether the query was ended because the wall clock was set back. Spark waits for the time of day at which the
-        next batch is due, so it would do nothing for as long as the clock was set back."""
+        """Whether the query was ended because the wall clock was set back. Spark waits for the time of day of the next
+        batch, so it would do nothing for as long as the clock was set back."""
         return self._set_back and not self._asked
 
     def stop(self) -> None:
-        """What has begun is finished; nothing more is begun."""
+        """Finish the running batch; begin no more."""
         self._asked = True
         self._writer.stopping.set()
 
     def stop_at_once(self) -> None:
-        """Gives the running batch up; the next run repeats it. A signal handler may call this: the thread in `follow`
+        """Abandon the running batch; the next run repeats it. A signal handler may call this: the thread in `follow`
         stops the query, because a call to the JVM must not be interrupted by another one."""
         self._asked = True
         self._at_once.set()
@@ -90,7 +90,7 @@ class Progress:
 
     def _ended(self) -> bool:
         try:
-            wait: Any = self._query.awaitTermination  # takes parts of a second, though its types do not say so
+            wait: Any = self._query.awaitTermination  # accepts fractions of a second, although its type hints do not
             return bool(wait(POLL_S))
         except StreamingQueryException as error:
             if isinstance(self._writer.error, StopRequested) or self._at_once.is_set():
@@ -100,14 +100,14 @@ class Progress:
             raise
 
     def _idle(self) -> bool:
-        """No batch is being written, and none was written that Spark has not yet noted in its checkpoint: that takes
-        some milliseconds more. To be asked after `stopping` was set: then no batch begins any more."""
+        """Whether no batch is being written, and Spark has noted every written batch in its checkpoint, which takes
+        some milliseconds more. Call this after `stopping` was set: then no batch begins any more."""
         if self._writer.busy.is_set():
             return False
         return not self._writer.figures or not self._query.isActive
 
     def _new_batches(self) -> Iterator[BatchFigures]:
-        """Spark is asked only if a batch was written: it gives all its last reports, in hundreds of small answers."""
+        """Ask Spark only if a batch was written: it returns all its last reports, in hundreds of small calls."""
         if not self._writer.figures:
             return
         for report in self._query.recentProgress:
@@ -118,7 +118,7 @@ class Progress:
             yield self._join(self._writer.figures.pop(number), report)
 
     def _join(self, figures: BatchFigures, report: Any) -> BatchFigures:
-        """What was counted in the batch, with what Spark knows of its time, its offsets and its state."""
+        """The counts of the batch, with Spark's figures of its time, offsets and state."""
         seen = (report["observedMetrics"] or {}).get(METRICS)
         if seen is not None:
             counted = seen.asDict() if hasattr(seen, "asDict") else dict(seen)
@@ -144,7 +144,7 @@ class Progress:
 
 
 def _offsets(value: Any) -> Offsets:
-    """Spark gives them as JSON, as text or read already; for a repeated batch it does not ask for the end."""
+    """Offsets, which Spark returns as JSON text or decoded; it does not look up the end for a repeated batch."""
     if isinstance(value, str):
         value = json.loads(value) if value.startswith("{") else {}
     return value or {}
