@@ -1,4 +1,7 @@
-"""Runs command lines in this process against a broker, and keeps what they print."""
+"""Runs command lines in this process against a broker, and keeps what they print.
+
+Use it to test a command: its output, its errors and its exit code. For completion and terminals, use `shell`.
+"""
 
 from __future__ import annotations
 

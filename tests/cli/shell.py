@@ -1,4 +1,7 @@
-"""A shell in a terminal, with `ixion` on its path."""
+"""A shell in a terminal, with `ixion` on its path.
+
+Use it for completion, progress lines and Ctrl-C. For the output of a command, `harness` is quicker.
+"""
 
 from __future__ import annotations
 

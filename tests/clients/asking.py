@@ -1,4 +1,7 @@
-"""What tests ask about a cluster, beside the client that they are about."""
+"""Questions about a cluster (groups, offsets, topics) by an administrator.
+
+Use it in tests of a producer or consumer, to check the result without the client under test.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Very many connections at once: those that do nothing, and those that ask for much and read nothing."""
+"""Very many connections at once: those that do nothing, and those that ask for much and read nothing.
+
+Use it to measure memory and delays under a crowd of sockets; for crowds of members and ids, use `ids`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Several brokers with replicas of one partition with delayed records, in one process, with real logs and fetchers."""
+"""Several brokers with replicas of one partition with delayed records, in one process, with real logs and fetchers.
+
+Use it for copies of delayed records and changes of leaders. For one broker, use `world`.
+"""
 
 from __future__ import annotations
 

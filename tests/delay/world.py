@@ -1,4 +1,7 @@
-"""A replica manager with delayed records, on a clock that the test moves; it can be killed and started again."""
+"""A replica manager with delayed records, on a clock that the test moves; it can be killed and started again.
+
+Use it for rules, due times and crashes of one broker. For several replicas, use `nodes`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An honest client that measures its answers while others misbehave, and the memory of the broker.
 
-Use it in every test of attacks and crowds: the honest client must not notice them.
+Use it in every test of attacks and crowds: the honest client must not be affected.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What producers were told and what readers found, and whether the two agree.
+"""Compares what producers got acknowledged with what readers found.
 
-A record that was acknowledged must be found, at the offset that was told, once. One that was not acknowledged may be
-there or not, unless the client was told that it failed for good. What is checked:
+An acknowledged record must be found once, at the offset of the acknowledgement. One that was not acknowledged may be
+there or not, unless it failed for good. What is checked:
 
     lost            acknowledged and not found
     moved           found, but not at the offset that the acknowledgement named
     duplicate       one value at two offsets (an error only for idempotent producers: others may retry)
     disordered      of one producer and partition, a later record before an earlier one (idempotent producers only)
-    invented        found, but nobody sent it
+    invented        found, but never sent
 """
 
 from __future__ import annotations

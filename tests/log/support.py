@@ -1,4 +1,7 @@
-"""What the log's tests share: batches, a clock that stands still, a log in a folder that can be opened again."""
+"""Batches, a clock that stands still, and a log in a folder that can be opened again.
+
+Use it in every test of a log. For a disk that fails, add `faults`; for power failures, `journal`.
+"""
 
 from __future__ import annotations
 

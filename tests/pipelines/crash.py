@@ -1,4 +1,7 @@
-"""The end of the process at a chosen moment, without ending it: nothing after it is done."""
+"""Simulates the end of the process at a chosen moment: nothing after it is done.
+
+Use it to stop a pipeline between two steps without killing the process of the test.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a producer was promised, to be found in every table once and only once."""
+"""The records that a producer got acknowledged: each must be in every table exactly once.
+
+Use it to check tables after kills and other faults.
+"""
 
 from __future__ import annotations
 

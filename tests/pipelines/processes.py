@@ -1,4 +1,7 @@
-"""Brokers and pipelines as processes of their own, to be killed."""
+"""Brokers and pipelines as processes of their own.
+
+Use it in tests that kill one of them. For a pipeline in the process of the test, use `support`.
+"""
 
 from __future__ import annotations
 

@@ -178,7 +178,9 @@ def test_a_master_that_is_not_there() -> None:
     for fine in ("local", "local[*]", "local[2, 3]", "local-cluster[2, 1, 1024]", "yarn", "k8s://https://cluster:6443"):
         need_master(fine)
     refused(
-        lambda: need_master("sprak://host:7077"), "Spark does not know the master 'sprak://host:7077'", "spark://host:7077"
+        lambda: need_master("sprak://host:7077"),
+        "Spark does not know the master 'sprak://host:7077'",
+        "spark://host:7077",
     )
     refused(lambda: need_master("local-cluster[2]"), "Spark does not know the master 'local-cluster[2]'", "[2,1,1024]")
     refused(lambda: need_master("spark://[::1]:1"), "no Spark master answers", "is the cluster running?")

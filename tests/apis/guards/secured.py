@@ -1,4 +1,7 @@
-"""A broker with an authorizer: `root` may everything, what others may is what the tests allow them."""
+"""A broker with an authorizer: `root` may do everything, other users only what a test allows them.
+
+Use it to test which rights an API needs.
+"""
 
 from __future__ import annotations
 

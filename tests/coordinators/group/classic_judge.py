@@ -1,6 +1,6 @@
-"""What a client of a classic group does next, and what may be said of the answers it gets.
+"""Decides what a client of a classic group does next, and judges the answers it gets.
 
-The judge knows what each client sent and was told, and when; see the state machine for what it demands.
+The judge knows what each client has sent and received, and when; the state machine lists its rules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a group's offsets must be, by what was acknowledged: the judge of the state machines.
+"""The expected offsets of a group, from acknowledged commits: the model that the state machines compare with.
 
 A commit counts by its place in the log. One that was not answered before the broker stopped may count or not; the next
 look decides, and from then on it must stay.
