@@ -45,7 +45,7 @@ def test_sessions_in_use_stay() -> None:
     assert sessions.evicted == 0
 
 
-def test_one_that_nobody_used_for_long_goes_whatever_its_size() -> None:
+def test_one_unused_for_long_is_removed_whatever_its_size() -> None:
     sessions = FetchSessions(2)
     idle, used = make(sessions, 100), make(sessions, 1)
     used.used_ms = LATER

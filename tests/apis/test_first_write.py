@@ -86,7 +86,7 @@ def test_a_record_of_an_older_client_does_not_overtake_one_that_was_refused(
     assert end(raw, name, producer_id, epoch, False, 4)[0] == "NONE"
 
 
-def test_a_new_epoch_of_an_older_client_begins_anew(raw: Raw) -> None:
+def test_a_new_epoch_of_an_older_client_starts_its_numbers_again(raw: Raw) -> None:
     producer_id, epoch = init(raw, "begins")
     assert produce(raw, "begins", batch(producer_id, epoch, 3), version=11) == "TRANSACTION_ABORTABLE"
     assert init(raw, "begins") == (producer_id, epoch + 1)

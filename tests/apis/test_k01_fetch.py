@@ -500,7 +500,7 @@ class TestSessions:
         forgotten = (ForgottenTopic(topic_id=topic_id, partitions=(1,)),)
         assert fetch(asking, session=(session, 3), forgotten=forgotten, version=13).responses == ()
 
-    def test_a_topic_that_is_deleted_and_made_anew_is_another_one(
+    def test_a_topic_that_is_deleted_and_created_again_is_another_one(
         self, broker: Broker, asking: Asking, topic: str
     ) -> None:
         topic_id = id_of(broker, topic)

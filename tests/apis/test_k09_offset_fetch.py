@@ -55,7 +55,7 @@ def test_all_topics(raw: Raw, version: int) -> None:
     assert sorted(lines(answer.topics)) == [("t", 0, 5, "m", 0), ("t", 2, 7, "m", 0), ("u", 0, 9, "m", 0)]
 
 
-def test_a_group_that_nobody_knows_has_no_offsets(raw: Raw) -> None:
+def test_an_unknown_group_has_no_offsets(raw: Raw) -> None:
     answer = raw.ask(ApiKey.OFFSET_FETCH, 7, OffsetFetchRequest(group_id="nobody", topics=None))
     assert (answer.error_code, answer.topics) == (0, ())
 

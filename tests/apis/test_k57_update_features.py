@@ -77,7 +77,7 @@ def test_all_or_nothing(asking: Asking, changes: list[tuple[str, int, int]], say
         assert level(asking) == 2
 
 
-def test_a_downgrade_does_not_raise_and_nothing_is_said_twice(asking: Asking) -> None:
+def test_a_downgrade_does_not_raise_and_logs_nothing_twice(asking: Asking) -> None:
     assert update(asking, (FEATURE, 1, SAFE)) == (ErrorCode.NONE, None)
     assert update(asking, (FEATURE, 2, SAFE))[0] == ErrorCode.INVALID_UPDATE_VERSION
     assert update(asking, (FEATURE, 2, UPGRADE), (FEATURE, 1, SAFE))[0] == ErrorCode.INVALID_REQUEST

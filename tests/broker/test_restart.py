@@ -95,7 +95,7 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
     run(work)
 
 
-def test_a_batch_cut_short_by_a_crash_is_cut_off(tmp_path: Path) -> None:
+def test_a_batch_cut_short_by_a_crash_is_truncated(tmp_path: Path) -> None:
     async def work() -> None:
         async with running(tmp_path / "a") as broker:
             await create(broker, "t")

@@ -81,7 +81,7 @@ def test_so_many_and_no_more(ixion: Ixion) -> None:
     assert ixion("consume", name, "--max", "3", "--from", "8", "--exit-at-end").split() == ["8", "9"]
 
 
-def test_an_offset_that_is_not_there_becomes_the_nearest_and_is_said(ixion: Ixion) -> None:
+def test_a_missing_offset_becomes_the_nearest_with_a_note(ixion: Ixion) -> None:
     name = numbered(ixion, 3)
     assert ixion("consume", name, "--from", "50", "--exit-at-end") == ""
     assert ixion.errors == f"ixion: {name}-0 has no offset 50; starting at 3\n"

@@ -56,7 +56,7 @@ def test_lasting_trouble_is_an_error_unless_it_follows(monkeypatch: pytest.Monke
             copy(None, 0.05).to_ends(reader, {PLACES[0]: 5})
 
 
-def test_each_thing_is_said_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_problem_is_reported_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consume_copy, "SOON_S", -1.0)
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[-1])

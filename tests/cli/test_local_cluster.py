@@ -223,7 +223,7 @@ def test_a_copy_of_the_directory_has_no_processes(tmp_path: Path) -> None:
     assert moved.tree == moved.brokers[0].process == own
 
 
-def test_ports_that_others_took_since_are_chosen_anew(tmp_path: Path) -> None:
+def test_ports_that_another_program_took_are_replaced(tmp_path: Path) -> None:
     _, state = known(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         taken = stranger.getsockname()[1]

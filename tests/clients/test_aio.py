@@ -121,7 +121,7 @@ def test_failures_are_raised_where_they_are_awaited() -> None:
     run(act)
 
 
-def test_a_closed_producer_has_told_every_record() -> None:
+def test_a_closed_producer_has_called_back_for_every_record() -> None:
     async def act(fakes: FakeCluster) -> None:
         fakes.at(1, ApiKey.PRODUCE, Fault.SILENCE)
         heard: list[Delivery] = []

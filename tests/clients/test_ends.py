@@ -144,7 +144,7 @@ def test_a_callback_that_ends_its_thread_does_not_end_the_producers() -> None:
             assert thread.is_alive()
 
 
-def test_an_interrupt_in_a_callback_reaches_the_caller_and_the_rest_is_still_told() -> None:
+def test_an_interrupt_in_a_callback_reaches_the_caller_and_the_other_callbacks_still_run() -> None:
     heard: list[Delivery] = []
 
     def interrupt(delivery: Delivery) -> None:

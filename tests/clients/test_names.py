@@ -31,7 +31,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", fail)
 
 
-def test_a_name_that_leads_nowhere_is_said() -> None:
+def test_an_unknown_host_name_is_reported() -> None:
     with Producer("nowhere.invalid:9092", max_block_ms=200) as producer, pytest.raises(TimedOutError, match=WRONG):
         producer.send("orders", b"x")
     with Admin("nowhere.invalid:9092") as admin, pytest.raises(UnreachableError, match=WRONG):
@@ -44,7 +44,7 @@ def test_a_name_that_leads_nowhere_is_said() -> None:
             consumer.end_offsets([TopicPartition("orders", 0)])
 
 
-def test_a_name_that_leads_nowhere_is_said_on_a_loop() -> None:
+def test_an_unknown_host_name_is_reported_on_a_loop() -> None:
     async def work() -> None:
         async with aio.Producer("nowhere.invalid:9092", max_block_ms=200) as producer:
             with pytest.raises(TimedOutError, match=WRONG):

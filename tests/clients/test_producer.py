@@ -66,7 +66,7 @@ def send_all(producer: Producer, values: list[bytes | None], partition: int | No
     return heard
 
 
-def test_records_arrive_and_their_offsets_are_told() -> None:
+def test_records_arrive_and_their_offsets_are_returned() -> None:
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         with Producer(fakes.bootstrap, batch_size=SMALL) as producer:

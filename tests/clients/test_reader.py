@@ -106,7 +106,7 @@ def test_an_offset_beyond_the_end_is_refused() -> None:
             assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_a_topic_that_is_gone_is_said() -> None:
+def test_a_deleted_topic_is_reported() -> None:
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         with (

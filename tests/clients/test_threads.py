@@ -92,7 +92,7 @@ def test_a_closed_producer_leaves_no_thread_and_no_file_behind() -> None:
                 use()
 
 
-def test_a_forked_child_is_told_to_make_its_own() -> None:
+def test_a_forked_child_must_make_its_own() -> None:
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         with Producer(fakes.bootstrap) as producer:

@@ -175,7 +175,7 @@ def test_names_that_collide_are_found_without_a_look_at_every_topic(realm: Realm
     assert [outcome.code for outcome in create(realm, *wishes)] == expected
 
 
-def test_a_topic_that_was_made_anew_is_not_deleted_by_the_id_of_the_old_one(realm: Realm) -> None:
+def test_a_topic_created_again_is_not_deleted_by_the_id_of_the_old_one(realm: Realm) -> None:
     realm.start()
     create(realm, NewTopic(name="t"))
     old = realm.image.topics["t"].topic_id

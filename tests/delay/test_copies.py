@@ -62,7 +62,7 @@ def test_a_delayed_record_is_copied_and_delivered_by_the_next_leader(tmp_path: P
     run(tmp_path, work)
 
 
-def test_a_release_that_no_other_replica_has_is_cut_off_and_made_again(tmp_path: Path) -> None:
+def test_a_delivery_that_no_other_replica_has_is_truncated_and_repeated(tmp_path: Path) -> None:
     async def work(nodes: DelayNodes) -> None:
         await nodes.lead(1)
         await nodes.settle()

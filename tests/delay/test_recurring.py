@@ -69,7 +69,7 @@ def test_a_new_one_replaces_it_and_an_end_ends_it(world: DelayWorld) -> None:
     assert world.waiting == 0
 
 
-def test_notes_about_earlier_times_can_be_let_go(world: DelayWorld) -> None:
+def test_notes_about_earlier_times_can_be_deleted(world: DelayWorld) -> None:
     world.send(every(b"tick", b"1s"))
     for _ in range(100):
         world.advance(1_000)

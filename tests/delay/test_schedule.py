@@ -398,7 +398,7 @@ def test_what_a_restart_knows_is_what_was_known(world: DelayWorld) -> None:
     world.close()
 
 
-def test_notes_that_nobody_needs_are_let_go(world: DelayWorld) -> None:
+def test_unneeded_notes_are_deleted(world: DelayWorld) -> None:
     world.set(segment_bytes=20_000, file_delete_delay_ms=0)
     for _ in range(100):
         world.send(*(after(b"x" * 100, 100) for _ in range(10)))

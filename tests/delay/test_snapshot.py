@@ -123,7 +123,7 @@ def test_a_snapshot_that_is_not_right_is_not_used(
     assert found.count == 2
 
 
-def test_a_snapshot_of_notes_that_were_cut_off_is_not_used(world: DelayWorld) -> None:
+def test_a_snapshot_of_truncated_notes_is_not_used(world: DelayWorld) -> None:
     world.send(after(b"one", 1_000))
     world.send(after(b"two", 2_000))
     write_snapshot(world)

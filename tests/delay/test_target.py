@@ -112,7 +112,7 @@ def test_they_are_cancelled_as_any_other(world: TargetWorld) -> None:
         (after(b"always", 100, id=b"a", every=b"5s"), "no recurring records"),
     ],
 )
-def test_a_record_that_would_be_seen_by_nobody_is_refused(world: TargetWorld, sent: Sent, reason: str) -> None:
+def test_a_record_that_no_consumer_would_see_is_refused(world: TargetWorld, sent: Sent, reason: str) -> None:
     result = world.send(after(b"fine", 100), sent)
     assert result.code == ErrorCode.INVALID_RECORD
     assert reason in (result.message or "")

@@ -259,7 +259,7 @@ def test_a_csv_schema_is_inferred_from_the_lines_that_fit(lab: Lab) -> None:
     assert {"id": "b", "price": 2.5, "note": "two\nlines"} in lab.rows()
 
 
-def test_nothing_to_infer_from_is_said(lab: Lab) -> None:
+def test_nothing_to_infer_from_is_reported(lab: Lab) -> None:
     with pytest.raises(PipelineError, match="no json record yet to infer a schema from") as caught:
         lab.run(f'[format]\ntype = "json"\n{OUT}')
     assert caught.value.retry

@@ -136,7 +136,7 @@ def test_deleted_records_are_a_loss_only_if_they_were_not_read(lab: Lab) -> None
     assert column(lab.rows(), "value") == list("abcdefghijkno")
 
 
-def test_a_topic_made_anew_is_a_loss_even_if_it_is_longer(lab: Lab, broker: Broker) -> None:
+def test_a_topic_created_again_is_a_loss_even_if_it_is_longer(lab: Lab, broker: Broker) -> None:
     lab.send(*"abc")
     lab.run(TEXT)
     delete_topic(lab)
@@ -218,7 +218,7 @@ def test_a_topic_that_is_deleted_while_it_is_followed(lab: Lab) -> None:
     ]
 
 
-def test_a_topic_that_is_made_anew_while_it_is_followed(lab: Lab, broker: Broker) -> None:
+def test_a_topic_that_is_created_again_while_it_is_followed(lab: Lab, broker: Broker) -> None:
     """The new one is longer: going on where the old one ended would leave its first records out."""
     held: list[Progress] = []
 

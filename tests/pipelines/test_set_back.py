@@ -74,7 +74,7 @@ def test_the_callers_wish_counts() -> None:
     assert not progress.set_back
 
 
-def test_iceberg_refuses_to_go_back_in_time_and_it_is_said() -> None:
+def test_iceberg_refuses_to_go_back_in_time_and_that_is_reported() -> None:
     need_module("pyspark")
     from ixion.pipelines.explain import explain
 

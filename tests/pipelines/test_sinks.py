@@ -101,7 +101,7 @@ def test_bad_records_of_a_batch_that_comes_again_are_in_quarantine_once(
     assert lab.spark.read.format(kind).load(str(lab.folder / f"{place}_quarantine")).count() == 1
 
 
-def test_a_repeated_batch_in_a_topic_can_be_told(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_batch_in_a_topic_can_be_recognised(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """At least once: the rows are there twice, and `once` leaves one of each."""
     from ixion.pipelines import once, read_topic
 

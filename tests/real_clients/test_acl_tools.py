@@ -73,7 +73,7 @@ def test_rules_are_added_listed_and_removed(acls: Acls) -> None:
     assert acls("--list") == (0, "")
 
 
-def test_a_user_without_the_right_is_told(acls: Acls) -> None:
+def test_a_user_without_the_right_gets_an_error(acls: Acls) -> None:
     code, said = acls("--list", user="bob")
     assert code != 0
     assert "ClusterAuthorizationException" in said or "uthoriz" in said

@@ -536,7 +536,7 @@ def test_a_deleted_topic_leaves_the_image(member: Member) -> None:
     assert member.gone == ["t"]
 
 
-def test_a_topic_made_anew_under_the_same_name_replaces_the_old_one(member: Member) -> None:
+def test_a_topic_created_again_under_the_same_name_replaces_the_old_one(member: Member) -> None:
     member.run(metadata(shown(0), shown(1)))
     member.run(metadata(shown(0), topic_id=OTHER_ID))
     assert list(member.image.ids) == [OTHER_ID]

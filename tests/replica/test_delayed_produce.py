@@ -93,7 +93,7 @@ def test_case_b_too_few_are_left_after_the_append(world: World) -> None:
     assert codes(over) == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
 
 
-def test_a_dropped_follower_sets_free_who_waited_for_it(world: World) -> None:
+def test_a_dropped_follower_completes_the_produces_that_waited_for_it(world: World) -> None:
     partition = world.lead(replicas=(1, 2))
     over = world.produce(timeout_ms=100_000)
     world.advance(10_001)

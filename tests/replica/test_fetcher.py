@@ -90,7 +90,7 @@ def test_the_leader_learns_the_epochs_of_its_followers(tmp_path: Path) -> None:
     run(tmp_path, work)
 
 
-def test_a_new_leader_cuts_what_only_the_old_one_had(tmp_path: Path) -> None:
+def test_records_that_only_the_old_leader_had_are_truncated(tmp_path: Path) -> None:
     async def work(nodes: Nodes) -> None:
         await nodes.lead(1)
         nodes.nodes[1].produce(b"kept")
@@ -203,7 +203,7 @@ def test_a_fetch_that_diverges_does_not_move_the_high_watermark(tmp_path: Path) 
     run(tmp_path, work, count=2, min_isr=2)
 
 
-def test_a_follower_far_behind_starts_anew_where_the_leader_starts(tmp_path: Path) -> None:
+def test_a_follower_far_behind_starts_again_at_the_leaders_log_start(tmp_path: Path) -> None:
     async def work(nodes: Nodes) -> None:
         await nodes.lead(1, told=(1,), isr=(1,))
         for value in (b"a", b"b", b"c"):

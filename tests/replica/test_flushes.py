@@ -77,7 +77,7 @@ def test_a_disk_that_failed_for_good_is_left_alone(world: World, files: Sick) ->
     assert world.flush() == 0
 
 
-def test_a_topic_made_anew_waits_for_a_flush_of_its_own(world: World) -> None:
+def test_a_topic_created_again_waits_for_a_flush_of_its_own(world: World) -> None:
     world.lead()
     world.produce(b"old")
     world.settle()

@@ -60,7 +60,7 @@ def test_a_silent_broker_costs_the_time_of_the_call() -> None:
             admin.within(0.5).list_topics()
 
 
-def test_an_address_without_a_broker_is_said_at_once_and_tried_anew_by_the_next_call() -> None:
+def test_an_address_without_a_broker_is_reported_at_once_and_retried_by_the_next_call() -> None:
     with Admin("127.0.0.1:1", default_api_timeout_ms=60_000) as admin:
         for _ in range(2):
             with pytest.raises(UnreachableError, match=r"connection refused by 127\.0\.0\.1:1; is the broker running"):

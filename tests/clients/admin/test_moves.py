@@ -62,7 +62,7 @@ def test_a_leader_that_has_moved_is_found_again() -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.DROP, Fault.HALF, Fault.WRONG_ID])
-def test_a_connection_that_breaks_is_made_anew(fault: Fault) -> None:
+def test_a_broken_connection_is_opened_again(fault: Fault) -> None:
     with FakeCluster() as fakes, AdminRunner(fakes.bootstrap) as admin:
         fakes.add_topic("orders", leaders=[1, 1])
         fakes.at(1, ApiKey.LIST_OFFSETS, fault, fault)
@@ -103,7 +103,7 @@ def test_any_bootstrap_address_will_do() -> None:
         assert len(admin.run(find_topic, "orders").partitions) == 1
 
 
-def test_no_bootstrap_address_is_said_at_once_and_in_full() -> None:
+def test_unreachable_bootstrap_addresses_are_all_reported_at_once() -> None:
     first, second = free_address(), free_address()
     expected = pytest.raises(UnreachableError, match=f"connection refused by {first}.*connection refused by {second}")
     with AdminRunner(f"{first},{second}", default_api_timeout_ms=3_600_000) as admin, expected:
@@ -120,7 +120,7 @@ def test_a_broker_that_went_away_is_waited_for() -> None:
         assert offsets(admin, ORDERS[:1]) == {ORDERS[0]: 0}
 
 
-def test_an_unknown_topic_is_said_with_the_nearest_name() -> None:
+def test_an_unknown_topic_is_reported_with_the_nearest_name() -> None:
     with FakeCluster() as fakes, AdminRunner(fakes.bootstrap) as admin:
         fakes.add_topic("orders", leaders=[1])
         with pytest.raises(UnknownTopicError, match="there is no topic 'ordres'; did you mean 'orders'"):

@@ -124,7 +124,7 @@ def test_unsubscribing_on_asyncio(broker: Broker, topic: str) -> None:
 
 
 @pytest.mark.parametrize("raises", ["assigned", "revoked"])
-def test_a_listener_that_raises_is_heard_of_and_the_group_goes_on(broker: Broker, topic: str, raises: str) -> None:
+def test_a_listener_that_raises_is_reported_and_the_group_continues(broker: Broker, topic: str, raises: str) -> None:
     listener = Heard(raises)
     consumer = Consumer(broker.bootstrap, group=topic, **QUICK)
     consumer.subscribe([topic], listener)

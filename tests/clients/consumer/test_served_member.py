@@ -52,7 +52,7 @@ def test_alone_it_reads_all_and_commits(broker: Broker, topic: str) -> None:
     assert describe_group(broker.bootstrap, topic).members == ()
 
 
-def test_a_fenced_member_has_lost_all_and_joins_anew(broker: Broker, topic: str) -> None:
+def test_a_fenced_member_loses_all_partitions_and_joins_again(broker: Broker, topic: str) -> None:
     heard = Listening()
     with served(broker, topic, listener=heard) as consumer:
         join(consumer)

@@ -60,7 +60,7 @@ def test_what_is_older_does_not_replace_what_is_known() -> None:
     assert leader(state) == (2, 6)
 
 
-def test_a_topic_that_was_made_anew_starts_over() -> None:
+def test_a_topic_created_again_starts_over() -> None:
     state = knowing(topic(1, 5))
     state.learn(metadata(topic(2, 0, b"j" * 16)), ["orders"], 1.0)
     assert leader(state) == (2, 0)
@@ -167,7 +167,7 @@ def test_an_election_is_waited_for() -> None:
     assert state.due_s == pytest.approx(0.1)
 
 
-def test_a_topic_that_nobody_uses_is_forgotten() -> None:
+def test_an_unused_topic_is_forgotten() -> None:
     state = knowing(topic(1, 5))
     assert state.wanted(300.0) == ["orders"]
     assert state.wanted(300.1) == []

@@ -73,7 +73,7 @@ def test_only_empty_groups_are_deleted() -> None:
     assert whole(world.restart().groups.admin.list((), ()))[1] == ()
 
 
-def test_a_deleted_group_can_be_joined_anew() -> None:
+def test_a_deleted_group_can_be_joined_again() -> None:
     world = World()
     settle(world, "a")
     world.leave("a-1")

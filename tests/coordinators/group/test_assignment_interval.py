@@ -172,7 +172,7 @@ def test_classic_members_alone_get_on_without_others() -> None:
     assert (len(classic.owned), world.state) == (6, "Stable")
 
 
-def test_a_group_that_changes_its_protocol_is_assigned_anew_at_once() -> None:
+def test_a_group_that_changes_its_protocol_gets_new_targets_at_once() -> None:
     world = world_of()
     classic = EagerClient(world, "e", "t")
     for _ in range(4):

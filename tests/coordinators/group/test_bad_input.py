@@ -77,7 +77,7 @@ def test_ids_that_are_given_out_are_bounded() -> None:
     assert world.groups.rebalance.bounds.ids == 0
 
 
-def test_groups_that_nobody_comes_back_to_are_forgotten() -> None:
+def test_unused_groups_are_forgotten() -> None:
     world = World()
     for number in range(1_000):
         join(world, group=f"g{number}", version=5)

@@ -48,7 +48,7 @@ def test_members_that_come_during_the_initial_delay_share_one_generation() -> No
     assert first.join.generation_id == second.join.generation_id == 1
 
 
-def test_a_new_group_waits_a_tenth_of_a_second_if_nobody_set_another_delay() -> None:
+def test_a_new_group_waits_a_tenth_of_a_second_by_default() -> None:
     """Kafka's three seconds are for a cluster that starts a fleet of consumers, not for one broker on a laptop."""
     world = World(group_initial_rebalance_delay_ms=GROUP_INITIAL_REBALANCE_DELAY_MS.default)
     first = world.join(client="a")
@@ -94,7 +94,7 @@ def test_a_new_dynamic_member_gets_an_id_first() -> None:
     assert waiting.join.member_id == "c-1"
 
 
-def test_an_id_that_nobody_comes_back_with_is_forgotten() -> None:
+def test_an_unused_member_id_is_forgotten() -> None:
     world = World()
     world.join(version=4, session_ms=6000)
     world.advance(6100)

@@ -28,7 +28,7 @@ def test_the_first_member_gets_everything() -> None:
     assert first.last.heartbeat_interval_ms == 5_000
 
 
-def test_a_second_member_is_given_partitions_only_when_the_first_has_let_go() -> None:
+def test_a_second_member_gets_partitions_only_when_the_first_has_revoked_them() -> None:
     world = world_of()
     first, second = Client(world, "a", "t"), Client(world, "b", "t")
     first.join()
@@ -82,7 +82,7 @@ def test_a_silent_member_is_removed_after_the_session_timeout() -> None:
     assert numbers(first) == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_member_that_does_not_let_go_in_time_is_removed() -> None:
+def test_a_member_that_does_not_revoke_in_time_is_removed() -> None:
     world = world_of()
     first, second = Client(world, "a", "t", rebalance_timeout_ms=10_000), Client(world, "b", "t")
     first.join(), second.join()
@@ -96,7 +96,7 @@ def test_a_member_that_does_not_let_go_in_time_is_removed() -> None:
     assert numbers(second) == [0, 1, 2, 3, 4, 5]
 
 
-def test_for_what_it_is_asked_for_next_a_member_has_its_time_again() -> None:
+def test_new_partitions_to_revoke_restart_the_rebalance_timeout() -> None:
     world = world_of()
     first, second, third = Client(world, "a", "t", rebalance_timeout_ms=10_000), *(Client(world, n, "t") for n in "bc")
     first.join(), second.join()
@@ -240,7 +240,7 @@ def test_strangers_are_not_members() -> None:
     assert stranger.leave() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_topic_that_grows_is_shared_out_anew() -> None:
+def test_a_topic_that_grows_is_assigned_again() -> None:
     world = world_of()
     first = Client(world, "a", "u")
     first.join()

@@ -42,7 +42,7 @@ def test_a_static_member_that_is_away_for_a_while_finds_its_partitions() -> None
     assert first.beat(instance_id="i1") is ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_a_static_member_that_goes_for_a_while_has_let_go_of_what_it_was_asked_for() -> None:
+def test_a_static_member_that_leaves_temporarily_has_revoked_what_it_must() -> None:
     world = world_of()
     first, second = Client(world, "a", "t", instance_id="i1"), Client(world, "b", "t")
     first.join(), second.join()

@@ -261,7 +261,7 @@ def test_offsets_of_an_empty_group_expire() -> None:
     assert whole(world.groups.admin.list((), ()))[1] == ()
 
 
-def test_offsets_of_topics_that_nobody_reads_any_more_expire() -> None:
+def test_offsets_of_topics_that_no_member_reads_expire() -> None:
     world = World(offsets_retention_minutes=1)
     settle(world, "a", session_ms=600_000)
     commit(world, 1, member="a-1", generation=1)

@@ -135,7 +135,7 @@ def test_at_version_1_a_producer_out_of_time_is_shut_out() -> None:
     world.close()
 
 
-def test_ids_that_nobody_uses_are_forgotten(world: World) -> None:
+def test_unused_ids_are_forgotten(world: World) -> None:
     week = 604_800_000
     for name in ("x", "y", "zz", "open"):
         world.init(name)

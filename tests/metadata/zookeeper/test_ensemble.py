@@ -43,7 +43,7 @@ def test_a_refused_connection_is_reported_in_one_line() -> None:
         asyncio.run(_open("127.0.0.1:1"))
 
 
-def test_a_server_without_a_quorum_is_said_in_one_line() -> None:
+def test_a_server_without_a_quorum_is_reported_in_one_line() -> None:
     """It closes the connection to a client that wants to write, also if it serves others in read-only mode."""
     said = why_not(300, f"zk:2181: {CLOSED}", tls=True)
     assert said.endswith("zk:2181: closed the connection, as a server without a quorum does, read-only or not")

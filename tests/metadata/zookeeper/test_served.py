@@ -270,7 +270,7 @@ def test_silence_ends_a_session_and_its_ephemeral_nodes(tree: Tree) -> None:
     assert not other.closed
 
 
-def test_sessions_begin_anew_after_the_server_stood_still(tree: Tree) -> None:
+def test_sessions_begin_again_after_the_server_stood_still(tree: Tree) -> None:
     client = tree.client()
     tree.now_ms += 10 * TIMEOUT_MS
     tree.keeper.forgive()
