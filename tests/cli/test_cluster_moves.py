@@ -32,6 +32,11 @@ def ixion(
     return Ixion(cluster.brokers[cluster.controller].bootstrap, capfdbinary, monkeypatch, tmp_path)
 
 
+def created(cluster: Cluster, name: str) -> bool:
+    with Admin(cluster.bootstrap) as admin:
+        return not admin.create_topics([NewTopic(name)]).faults
+
+
 def idle(cluster: Cluster, leader: int) -> int:
     """A broker that is neither the controller nor the leader."""
     return next(number for number in cluster.brokers if number not in (cluster.controller, leader))
@@ -156,3 +161,31 @@ def test_drain_names_the_command_that_takes_it_back(
     ixion("cluster", "drain", str(home), "--execute", code=130)
     assert "`ixion cluster reassign orders --cancel` cancels them" in ixion.errors
     assert "cancelled 1 move" in ixion("cluster", "reassign", "orders", "--cancel")
+
+
+def test_elections_say_what_is_so(cluster: Cluster, ixion: Ixion) -> None:
+    cluster.create_topic("orders")
+    preferred = cluster.leader("orders")
+    assert ixion("cluster", "elect", "orders") == "every partition is led by its preferred replica\n"
+    cluster.kill(preferred)
+    cluster.wait(lambda: cluster.leader("orders") != preferred, "another one leads")
+    other = next(member for member in cluster.brokers.values() if member.running)
+    at = ("--bootstrap", other.bootstrap)
+    assert ixion("cluster", "elect", "--unclean", "orders", *at) == "every partition has a leader\n"
+    assert ixion("cluster", "elect", "orders", *at, code=1) == "elected 0 leaders\n"
+    assert "orders-0: the preferred leader is not in sync or not alive" in ixion.errors
+    cluster.restart()
+    cluster.wait_healthy()
+    assert ixion("cluster", "elect", "orders", *at) == "elected 1 leader\n"
+
+
+def test_a_topic_that_is_being_deleted_is_not_said_to_exist(cluster: Cluster, ixion: Ixion) -> None:
+    cluster.create_topic("orders")
+    away = idle(cluster, cluster.controller)
+    cluster.kill(away)
+    ixion("topic", "delete", "orders")
+    for more in ([], ["--if-not-exists"]):
+        said = ixion.refused("topic", "create", "orders", *more)
+        assert f"topic 'orders' is being deleted; its replicas on {away} go when these brokers are back" in said
+    cluster.restart()
+    cluster.wait(lambda: created(cluster, "orders"), "a topic of that name can be created again")

@@ -92,11 +92,8 @@ def elect(topics: list[str], unclean: bool, as_json: bool, access: Access) -> No
     if as_json:
         show_json({"topic": at.topic, "partition": at.partition, "elected": True} for at in moved)
     else:
-        print(
-            f"elected {counted(len(moved), 'leader')}"
-            if moved or failed
-            else "every partition is led by its preferred replica"
-        )
+        fine = "every partition has a leader" if unclean else "every partition is led by its preferred replica"
+        print(f"elected {counted(len(moved), 'leader')}" if moved or failed else fine)
     if failed:
         raise next(iter(failed.values()))
 

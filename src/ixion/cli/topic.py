@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ixion.clients.metadata import Topic
 
 
+GOING: Final = ("being deleted", "marked for deletion")  # in the answers of ixion and of Apache Kafka
+
+
 def create(
     names: list[str],
     partitions: int | None,
@@ -31,7 +34,11 @@ def create(
     factor = BROKER_DECIDES if replication is None else replication
     with administer(access) as admin:
         found = admin.run(create_topics, [NewTopic(name, count, factor, configs) for name in names])
-    existing = {name for name, fault in found.faults.items() if fault.code is ErrorCode.TOPIC_ALREADY_EXISTS}
+    existing = {
+        name
+        for name, fault in found.faults.items()
+        if fault.code is ErrorCode.TOPIC_ALREADY_EXISTS and not any(sign in fault.message for sign in GOING)
+    }
     told = [name for name in dict.fromkeys(names) if name in found.done or (if_not_exists and name in existing)]
     if as_json:
         show_json([{"topic": name, "created": name in found.done} for name in told])

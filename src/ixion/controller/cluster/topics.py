@@ -173,6 +173,8 @@ def plan(term: Term, wanted: Sequence[NewTopic], outcomes: Sequence[TopicOutcome
     racks = racks_of(term)
     for wish, outcome in zip(wanted, outcomes, strict=True):
         fault = refused or refusal_of(partial(names.check, wish.name))
+        if fault is not None and wish.name in term.cluster.doomed:
+            fault = KafkaError(fault.code, why_doomed(term, wish.name))
         try:
             if fault is None:
                 topic = yield from plan_topic(wish, brokers, settings, racks)
@@ -186,6 +188,15 @@ def plan(term: Term, wanted: Sequence[NewTopic], outcomes: Sequence[TopicOutcome
             outcome.code = fault.code
             outcome.message = fault.message
         yield
+
+
+def why_doomed(term: Term, name: str) -> str:
+    """Clients do not see the topic any more, so "already exists" would be a riddle."""
+    missing = {broker for _, _, broker in term.cluster.replicas_of(term.cluster.keys_of(name))} - set(term.cluster.live)
+    awaited = (
+        f"; its replicas on {', '.join(map(str, sorted(missing)))} go when these brokers are back" if missing else ""
+    )
+    return f"topic '{name}' is being deleted{awaited}"
 
 
 def check_size(name: str, partitions: int, data: bytes) -> None:
