@@ -150,10 +150,6 @@ class SimLoop(_BASE):  # type: ignore[misc]
 
         return await create_connection(self.network, protocol_factory, host, port)
 
-    async def sock_accept(self, sock: Any) -> Any:
-        await sock.wait()
-        return sock.accept()
-
     async def connect_accepted_socket(self, protocol_factory: Any, sock: Any, **_: Any) -> Any:
         from devtools.sim.sockets import SimTransport
 
@@ -163,12 +159,16 @@ class SimLoop(_BASE):  # type: ignore[misc]
         return transport, protocol
 
     def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
-        self._readers[fd].read_by(callback, args)
+        self._readable(fd).read_by(callback, args)
 
     def remove_reader(self, fd: Any) -> bool:
-        if fd in self._readers:
-            self._readers[fd].read_by(None, ())
+        if fd in self._readers or not isinstance(fd, int):
+            self._readable(fd).read_by(None, ())
         return True
+
+    def _readable(self, fd: Any) -> Any:
+        """A connection by its number; a listening socket stands for itself."""
+        return self._readers[fd] if isinstance(fd, int) else fd
 
     def add_writer(self, fd: Any, callback: Any, *args: Any) -> None:
         self._readers[fd].write_by(callback, args)

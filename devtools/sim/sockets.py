@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from devtools.sim.loop import NODE, Node, SimLoop
@@ -19,7 +20,7 @@ class Listening:
         self.node = node
         self.address = (host, port)
         self._backlog: deque[End] = deque()
-        self._waiter: asyncio.Future[None] | None = None
+        self._reader: Callable[..., object] | None = None  # called when a connection has come
         network.listeners[self.address] = self
 
     def getsockname(self) -> tuple[str, int]:
@@ -34,15 +35,14 @@ class Listening:
         end = self._backlog.popleft()
         return Accepted(end), (end.peer_host, 0)
 
-    async def wait(self) -> None:
-        while not self._backlog:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+    def read_by(self, callback: Callable[..., object] | None, _: tuple[object, ...]) -> None:
+        """Called while no connection waits: the acceptor has just tried."""
+        self._reader = callback
 
     def arrived(self, end: End) -> None:
         self._backlog.append(end)
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        if self._reader is not None:
+            self._reader()
 
     def close(self) -> None:
         if self.network.listeners.get(self.address) is self:
