@@ -24,7 +24,7 @@ from devtools import jars
 from devtools.programs import PartMissing, tool
 
 JAVA = ("java", "javac", "mvn")
-jvm_asked: list[str] = []  # by the test that runs now; tests/shares.py takes note of it
+jvm_asked: list[str] = []  # JVMs that the current test asked for; read by tests/shares.py
 
 
 def left_out(kind: str) -> str:

@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 COUNTS = ROOT / "devtools" / "phrases.txt"
 BANNED = re.compile(
     r"\b(whoever|who (has|is|was|may|must|can|gets|asks|reads|waits)|(is|are|was|were) told|what there is|"
-    r"(those|one|nobody|somebody) who|nobody (is|knows|listens|may))\b",
+    r"(those|one|nobody|somebody) who|nobody (is|knows|listens|may)|"
+    r"lets? go of|takes? note of|cannot be believed|in the making|to the byte)\b",
     re.IGNORECASE,
 )
 
