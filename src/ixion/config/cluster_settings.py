@@ -68,23 +68,26 @@ ZOOKEEPER_SSL_CLIENT_ENABLE: Final = flag(
     "zookeeper.ssl.client.enable", False, doc="whether connections to ZooKeeper use TLS"
 )
 ZOOKEEPER_CLIENT_CNXN_SOCKET: Final = optional_string(
-    "zookeeper.clientCnxnSocket", doc="class of Kafka's ZooKeeper client that does TLS; ours needs none"
+    "zookeeper.clientCnxnSocket", doc="Java class of Kafka's ZooKeeper client; not needed here"
 )
 ZOOKEEPER_SSL_KEYSTORE_LOCATION: Final = optional_string(
-    "zookeeper.ssl.keystore.location", doc="file with the private key and certificate that ZooKeeper is shown"
+    "zookeeper.ssl.keystore.location", doc="file with this broker's private key and certificate for ZooKeeper"
 )
 ZOOKEEPER_SSL_KEYSTORE_PASSWORD: Final = secret(
-    "zookeeper.ssl.keystore.password", doc="password of that file, or of the private key in it"
+    "zookeeper.ssl.keystore.password", doc="password of the key store for ZooKeeper, or of its private key"
 )
 ZOOKEEPER_SSL_KEYSTORE_TYPE: Final = optional_string(
-    "zookeeper.ssl.keystore.type", doc="its format: PEM or PKCS12; unless set, the name decides (.pem, .p12, .pfx)"
+    "zookeeper.ssl.keystore.type", doc="format of the key store: PEM or PKCS12; default: by its name (.pem, .p12, .pfx)"
 )
 ZOOKEEPER_SSL_TRUSTSTORE_LOCATION: Final = optional_string(
-    "zookeeper.ssl.truststore.location", doc="file with the authorities whose certificates of ZooKeeper are accepted"
+    "zookeeper.ssl.truststore.location", doc="file with the certificate authorities to trust for ZooKeeper"
 )
-ZOOKEEPER_SSL_TRUSTSTORE_PASSWORD: Final = secret("zookeeper.ssl.truststore.password", doc="password of that file")
+ZOOKEEPER_SSL_TRUSTSTORE_PASSWORD: Final = secret(
+    "zookeeper.ssl.truststore.password", doc="password of the trust store"
+)
 ZOOKEEPER_SSL_TRUSTSTORE_TYPE: Final = optional_string(
-    "zookeeper.ssl.truststore.type", doc="its format: PEM or PKCS12; unless set, the name decides (.pem, .p12, .pfx)"
+    "zookeeper.ssl.truststore.type",
+    doc="format of the trust store: PEM or PKCS12; default: by its name (.pem, .p12, .pfx)",
 )
 ZOOKEEPER_SSL_PROTOCOL: Final = string(
     "zookeeper.ssl.protocol", "TLSv1.2", doc="version of TLS, unless zookeeper.ssl.enabled.protocols is set"
@@ -93,18 +96,18 @@ ZOOKEEPER_SSL_ENABLED_PROTOCOLS: Final = words(
     "zookeeper.ssl.enabled.protocols", (), choices=("TLSv1.2", "TLSv1.3"), doc="versions of TLS to ZooKeeper"
 )
 ZOOKEEPER_SSL_CIPHER_SUITES: Final = words(
-    "zookeeper.ssl.cipher.suites", (), doc="cipher suites for TLS 1.2 to ZooKeeper, by OpenSSL's names"
+    "zookeeper.ssl.cipher.suites", (), doc="cipher suites for TLS 1.2 to ZooKeeper, with OpenSSL's names"
 )
 ZOOKEEPER_SSL_ENDPOINT_IDENTIFICATION_ALGORITHM: Final = string(
     "zookeeper.ssl.endpoint.identification.algorithm",
     "HTTPS",
-    doc="how the host name in ZooKeeper's certificate is checked; empty: not at all",
+    doc="check of the host name in ZooKeeper's certificate; empty: no check",
 )
 ZOOKEEPER_SSL_CRL_ENABLE: Final = flag(
-    "zookeeper.ssl.crl.enable", False, doc="whether lists of revoked certificates are read; not supported"
+    "zookeeper.ssl.crl.enable", False, doc="whether to check certificate revocation lists; not supported"
 )
 ZOOKEEPER_SSL_OCSP_ENABLE: Final = flag(
-    "zookeeper.ssl.ocsp.enable", False, doc="whether revoked certificates are asked for; not supported"
+    "zookeeper.ssl.ocsp.enable", False, doc="whether to check certificates with OCSP; not supported"
 )
 AUTHORIZER_CLASS_NAME: Final = string(
     "authorizer.class.name", "", doc="the class that decides what a principal may do; empty allows everything"
