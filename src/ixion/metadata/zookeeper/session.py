@@ -108,8 +108,8 @@ class ZooKeeperSession:
             on_state=self._new_state,
         )
         self._link: Link | None = None
-        self._leaving: set[Link] = set()  # dropped, and not gone yet
-        self._told: set[tuple[str, str]] = set()  # faults since the last connection
+        self._leaving: set[Link] = set()  # dropped links that are not closed yet
+        self._told: set[tuple[str, str]] = set()  # faults logged since the last connection
         self._timer: asyncio.TimerHandle | None = None
         self._flush_planned = False
         self._first: asyncio.Future[None] = self._loop.create_future()
@@ -339,14 +339,14 @@ class ZooKeeperSession:
         self._set_timer()
 
     def _tell_fault(self) -> None:
-        """Why the last try failed, if that is new since the last connection. Numbers in it do not make it new."""
+        """Log why the last attempt failed, each fault once until the next connection. Digits in it do not count."""
         fault = self._fault()
         if fault[1] and fault not in self._told:
             self._told.add(fault)
-            logger.warning("ZooKeeper cannot be reached, trying on: %s", self.last_fault)
+            logger.warning("cannot reach ZooKeeper, retrying: %s", self.last_fault)
 
     def _fault(self) -> tuple[str, str]:
-        """Which server was tried last, and why that failed; "" if none has failed yet."""
+        """The last server tried, and why that failed; "" if no attempt has failed yet."""
         server, _, reason = self.last_fault.partition(": ")
         return server, "".join(letter for letter in reason if not letter.isdigit())
 
