@@ -71,8 +71,8 @@ def make(services: Services) -> Handle:
             codes.append(of_topic)
             yield
 
-        def committed(told: list[ErrorCode]) -> None:
-            respond_in_turns(call, answer(request, codes, told))
+        def committed(decided: list[ErrorCode]) -> None:
+            respond_in_turns(call, answer(request, codes, decided))
 
         committer = Committer(
             request.group_id,
@@ -89,16 +89,16 @@ def make(services: Services) -> Handle:
 
 
 def answer(
-    request: OffsetCommitRequest, codes: list[list[ErrorCode | None]], told: list[ErrorCode]
+    request: OffsetCommitRequest, codes: list[list[ErrorCode | None]], decided: list[ErrorCode]
 ) -> Steps[OffsetCommitResponse]:
-    """`codes` by topic and partition; each None is replaced by the next of `told`."""
-    saying = iter(told)
+    """`codes` by topic and partition; each None is replaced by the next of `decided`."""
+    next_decided = iter(decided)
     topics: list[OffsetCommitResponseTopic] = []
     for topic, of_topic in zip(request.topics, codes, strict=True):
         partitions: list[OffsetCommitResponsePartition] = []
         for each, code in zip(topic.partitions, of_topic, strict=True):
-            told_code = next(saying) if code is None else code
-            partitions.append(OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=told_code))
+            final = next(next_decided) if code is None else code
+            partitions.append(OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=final))
             yield
         topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions)))
         yield

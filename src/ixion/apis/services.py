@@ -65,5 +65,5 @@ class Services:
 
     @property
     def transactions(self) -> TransactionCoordinator:
-        """Made when it is first asked for, as the groups are."""
+        """Made on first use, like `groups`."""
         return self.make_transactions()

@@ -15,7 +15,7 @@ DAY_MS: Final = 24 * HOUR_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LogConfig:
-    """The settings of one log. Without comparison and text, which nobody needs and which cost 1 ms at the import."""
+    """The settings of one log. Without `__eq__` and `__repr__`, which are not needed and cost 1 ms at the import."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * DAY_MS
