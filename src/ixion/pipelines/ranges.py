@@ -1,4 +1,4 @@
-"""Arithmetic of offsets: what of a range is left to be read, and in which portions.
+"""Arithmetic of offsets: which parts of a range are left to read, and in which portions.
 
 A range is [first, end), as (first, end).
 

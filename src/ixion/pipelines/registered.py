@@ -1,13 +1,12 @@
-"""Records with the header of a schema registry. Those of Avro are each read with the schema that they were written
-with; those of JSON name their fields themselves, so a registry just gives the columns; for those of Protobuf see
-`protobuf`.
+"""Records with the header of a schema registry. An Avro record is read with the schema that it was written with. A JSON
+record names its fields itself, so the registry only gives the columns. For Protobuf see `protobuf`.
 
 The columns are those of the newest version of the subject when the run begins, or of the schema in the file. Records
 that were written with another version are read into them by Avro's rules: a field that they lack has its default.
 
-The schemas are part of Spark's plan, so a plan knows a number of ids. A record with an id that it does not know ends
-the batch before anything is written; the registry is asked for that one, the answer is noted in the checkpoint, and the
-same batch is read again. An id that the registry does not have sends its records to the quarantine.
+The schemas are part of Spark's plan, so a plan knows a set of ids. A record with an unknown id ends the batch before
+anything is written. Then the registry is asked for that id, the answer is noted in the checkpoint, and the same batch
+is read again. Records with an id that the registry does not have go to the quarantine.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from ixion.pipelines.spec.format import FormatSpec
 from ixion.pipelines.spec.pipeline import PipelineSpec
 from ixion.pipelines.words import innermost
 
-UNKNOWN: Final = "ixion has met a schema id: "  # how a batch is recognised that needs a schema
+UNKNOWN: Final = "ixion has met a schema id: "  # marks a batch that needs another schema
 NO_HEADER: Final = "no header of a schema registry"
 _DATA: Final = "_data"
 
@@ -65,13 +64,13 @@ def _as_read(registry: Registry, one: Registered, format_: FormatSpec) -> str:
 
 
 def unknown_id(text: str) -> int | None:
-    """The id that a batch has met and the plan does not know, by what Spark reports."""
+    """The unknown schema id in an error of Spark; None if it is another error."""
     found = re.search(rf"{UNKNOWN}(\d+)", text)
     return int(found[1]) if found else None
 
 
 def learn(spec: PipelineSpec, checkpoint: Checkpoint, number: int) -> None:
-    """Asks the registry for the schema with id NUMBER, and notes the answer."""
+    """Ask the registry for the schema with id NUMBER, and note the answer."""
     assert spec.format.registry is not None
     registry = open_registry(spec.format.registry)
     found = registry.by_id(number)
@@ -93,7 +92,7 @@ def schema_id() -> Column:
 
 
 def id_reason(reason: Column, number: Column, known: list[int], missing: list[int]) -> Column:
-    """REASON, with what is wrong with the id of a schema: the registry does not have it, or has not been asked yet."""
+    """REASON, or a fault of the schema id: the registry does not have it, or was not asked yet."""
     words = F.concat(F.lit("not in the schema registry: id "), number.cast("string"))
     asked = F.raise_error(F.concat(F.lit(UNKNOWN), number.cast("string"))).cast("string")
     return reason.when(number.isin(missing), words).when(~number.isin([*known, *missing]), asked)
@@ -134,7 +133,7 @@ def _read(number: Column, rest: Column, writers: dict[int, str], spec: FormatSpe
 
 
 def _unread(data: Column, names: list[str], number: Column, rest: Column, writers: dict[int, str]) -> Column:
-    """Spark's reader gives a record of nulls where it can read nothing; where one may be all nulls, its bytes tell."""
+    """Whether a record could not be read: Spark then returns all nulls. If the schema allows that, its bytes decide."""
     unread = F.lit(True)
     for name in names:
         unread = unread & data[name].isNull()

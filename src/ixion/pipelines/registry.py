@@ -1,7 +1,7 @@
 """Schema registries: Confluent's HTTP API, and a folder that stands in for one.
 
-A record begins with a zero byte and four bytes for the id of the schema it was written with. An id always means the
-same schema, so what was asked once is kept.
+A record begins with a zero byte and four bytes for the id of its schema. An id always means the same schema, so answers
+are kept.
 
     GET /schemas/ids/7                          the schema with id 7
     GET /subjects/orders-value/versions         the versions of a subject
@@ -40,10 +40,10 @@ class Registered:
 
 class Registry(Protocol):
     def versions(self, subject: str) -> list[Registered]:
-        """All versions of SUBJECT, the oldest first; none if it is not there."""
+        """All versions of SUBJECT, the oldest first; empty if there is no such subject."""
 
     def version(self, subject: str, number: int) -> Registered | None:
-        """One version of SUBJECT; None if it is not there."""
+        """One version of SUBJECT; None if there is none."""
 
     def by_id(self, number: int) -> Registered | None:
         """The schema with id NUMBER; None if there is none."""
@@ -102,7 +102,7 @@ class HttpRegistry:
         return None if found is None else _registered({**found, "id": number}, 0)
 
     def _get(self, path: str) -> Any:
-        """None if there is no such thing."""
+        """The answer to a GET request; None if it is 404."""
         request = urllib.request.Request(f"{self._url}{path}", headers=self._headers)  # noqa: S310 - http(s) only
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310

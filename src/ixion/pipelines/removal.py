@@ -1,8 +1,7 @@
-"""Records taken out of a quarantine table again, by their places in the topics.
+"""Removes records from a quarantine table, by topic, partition and offset.
 
-Delta and Iceberg do it by one MERGE. Of a folder of Parquet files, each file that has such records is exchanged for one
-without them, as `joining` exchanges files: only files that this pipeline wrote, and none of its rows is there twice at
-any moment.
+Delta and Iceberg do it by one MERGE. In a folder of Parquet files, each file with such records is replaced by one
+without them, as in `joining`: only files of this pipeline, and no row is there twice at any moment.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from ixion.pipelines.sinks.iceberg import iceberg_name, refresh
 from ixion.pipelines.sinks.parquet import ParquetWriter, is_file_of
 from ixion.pipelines.spec.sinks import TableSink
 
-PLACE: Final = ("topic", "partition", "offset")  # tells a record from all others
+PLACE: Final = ("topic", "partition", "offset")  # identifies a record
 _GONE: Final = "ixion_gone"
 
 
@@ -39,7 +38,7 @@ def quarantine_rows(sink: TableSink, pipeline: str, spark: SparkSession) -> Data
 
 
 def remove_rows(sink: TableSink, pipeline: str, places: DataFrame, spark: SparkSession) -> None:
-    """PLACES has topic, partition and offset of each record, once. Those that are gone already are no error."""
+    """PLACES has topic, partition and offset of each record, once. Missing records are ignored."""
     if sink.format == "parquet":
         _remove_from_files(sink, pipeline, places, spark)
         return

@@ -1,19 +1,19 @@
-"""Records of the quarantine, tried again: `ixion pipeline replay`.
+"""Processes quarantined records again: `ixion pipeline replay`.
 
-The records that the pipeline would take by now, because the file or its schema was mended, leave the quarantine and go
-through the pipeline into its tables. Those that are still bad stay where they are. No record is lost and none is taken
-in twice, also if the replay is killed at any moment:
+Records that the pipeline now accepts, because the file or its schema was corrected, leave the quarantine and go through
+the pipeline into its tables. Those that are still bad stay. No record is lost or written twice, even if the replay is
+killed at any moment:
 
-    1  decide    the records that pass are written down     <checkpoint>/ixion/replay/ID
-    2  remove    they are taken out of the quarantine
-    3  note      that they are                              <checkpoint>/ixion/replay/ID.removed
-    4  write     one batch beside the stream, named by the id (see `extra_batch`)
-    5  forget    what was written down
+    1  decide    the records that pass are written to       <checkpoint>/ixion/replay/ID
+    2  remove    they are removed from the quarantine
+    3  note      that they are removed                      <checkpoint>/ixion/replay/ID.removed
+    4  write     one batch outside the stream, named by the id (see `extra_batch`)
+    5  forget    the folder of step 1 is removed
 
-The next replay, or the next run, goes on with what it finds there before it does anything else. 2 and 4 change nothing
-when they are done again, and after 3 nothing is removed any more: a record that 4 finds bad after all, by the clock,
-goes back into the quarantine and stays there. Nothing else writes meanwhile: the checkpoint is locked, and a batch of
-the stream that is not finished must be finished first.
+The next replay, or the next run, continues with what it finds there before it does anything else. Steps 2 and 4 change
+nothing when they are repeated, and after 3 nothing is removed any more: a record that 4 finds bad after all, by the
+clock, goes back into the quarantine and stays there. Nothing else writes meanwhile: the checkpoint is locked, and an
+unfinished batch of the stream must be finished first.
 
 A row that broke an expectation after the steps is no record any more, and stays.
 """
@@ -65,7 +65,7 @@ class Replay:
         self._folder: Final = f"{checkpoint.path}/ixion/replay"
 
     def finish(self) -> None:
-        """What a replay that was killed has begun."""
+        """Finish a replay that was killed."""
         for name in self._files.names(self._folder):
             if name.endswith(_UNFINISHED):
                 self._files.remove(f"{self._folder}/{name}")
@@ -73,7 +73,7 @@ class Replay:
                 self._write(name)
 
     def go(self, *, where: str | None = None, dry: bool = False) -> Replayed:
-        """WHERE is a SQL predicate over the columns of the quarantine. DRY: only what would happen is found out."""
+        """WHERE is a SQL predicate over the columns of the quarantine. DRY: only report what would happen."""
         stream = self._build(self._spec)
         refuse_memory(stream, "replay")
         if not self._checkpoint.settled:
@@ -96,7 +96,7 @@ class Replay:
         return Replayed(tried=count, taken=taken, still_bad=still_bad)
 
     def _bad(self, tried: DataFrame, stream: Stream, dry: bool) -> tuple[DataFrame, dict[str, int]]:
-        """Those of TRIED that the pipeline still does not take, and how many for which reason of now."""
+        """The records of TRIED that are still bad, and how many have which reason now."""
         while True:
             bad = quarantined(stream.judging(tried)).select(*PLACE, "reason")
             try:

@@ -1,4 +1,4 @@
-"""What a run did, for people: lines for a terminal, or one HTML page that needs nothing else.
+"""The report of a run: lines for a terminal, or one self-contained HTML page.
 
 Both have the run and how it ended, rows, each expectation with the rows that do not meet it, fields that are not in the
 schema, the batches, and where everything went.
@@ -21,7 +21,7 @@ SHOWN: Final = 50  # batches, the last ones
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What came of one expectation."""
+    """The result of one expectation."""
 
     name: str
     check: str
@@ -128,7 +128,7 @@ def _row(batch: BatchFigures) -> list[str]:
 
 
 def _chart(batches: Sequence[BatchFigures]) -> str:
-    """A bar for each batch: rows in, and in red those that were left out."""
+    """A bar for each batch: rows in, and in red the rows left out."""
     most = max(batch.rows_in for batch in batches) or 1
     width = max(4, 600 // len(batches))
     bars = []

@@ -1,15 +1,15 @@
-"""A batch is judged by one set of rules, also if the file changes while the batch is half written.
+"""A batch is judged by one set of rules, even if the file changes while the batch is half written.
 
-The table comes first and the quarantine after it. If a run is killed in between and the batch is repeated, the table
-has it already; only the quarantine is written. By looser rules than those of the first attempt, a record that is not in
-the table would not be bad any more, and be nowhere:
+The table is written first, the quarantine after it. If a run is killed in between and the batch is repeated, the table
+has it already, so only the quarantine is written. With looser rules than in the first attempt, a record that is not in
+the table would no longer be bad, and would be lost:
 
     n < 2     table: 1      killed      the quarantine lacks 5
     n < 10    table: has the batch      5 is not bad: lost
 
-So the rules are kept in the checkpoint before a batch is begun. A batch that a table has in part is finished by the
-rules that are kept; then the run goes on by those of the file. A batch that no table has takes the rules of the file:
-it may be the one that the file was mended for.
+So the rules are kept in the checkpoint before a batch begins. A batch that is in some table is finished by the kept
+rules; then the run continues with those of the file. A batch that is in no table takes the rules of the file, which may
+have been corrected for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ixion.pipelines.spec.rules import with_rules
 
 
 def begun_with(spec: PipelineSpec, kept: Mapping[str, Any] | None, batch: Batch, spark: SparkSession) -> PipelineSpec:
-    """SPEC; or, if BATCH is in a table already, SPEC with the rules KEPT that it was begun with."""
+    """SPEC; or, if BATCH is in a table already, SPEC with the KEPT rules that it began with."""
     if kept is None or kept == spec.rules:
         return spec
     there = any(make_writer(sink, spark).has(batch) for sink in (*spec.sinks, spec.quarantine))
@@ -39,7 +39,7 @@ def begun_with(spec: PipelineSpec, kept: Mapping[str, Any] | None, batch: Batch,
 
 
 def settle_rules(spec: PipelineSpec, folder: str, batch: Batch, spark: SparkSession) -> PipelineSpec:
-    """The same for a batch beside the stream, whose rules are kept in FOLDER until it is done."""
+    """As `begun_with`, for a batch outside the stream, whose rules are kept in FOLDER until it is done."""
     files, path = Files(spark), f"{folder}/rules.json"
     kept = json.loads(files.read(path)) if files.exists(path) else None
     found = begun_with(spec, kept, batch, spark)
@@ -50,7 +50,7 @@ def settle_rules(spec: PipelineSpec, folder: str, batch: Batch, spark: SparkSess
 
 @contextmanager
 def finishing(number: int) -> Iterator[None]:
-    """Around the end of batch NUMBER by rules that the file does not have any more."""
+    """Explains errors while batch NUMBER is finished by rules that are no longer in the file."""
     try:
         yield
     except Exception as error:

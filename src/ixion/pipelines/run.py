@@ -54,14 +54,14 @@ class Run:
         self._run: Final = run
         self._gate: Final = gate
         self._kept: Final = KeptRows(spec.checkpoint, spark)
-        self._added: list[str] = []  # columns that the next batch is the first to have
+        self._added: list[str] = []  # columns that the next batch has first
         self.figures = figures or RunFigures()
         self.given_up = False  # a batch may have been left half done
         self.stopped = False  # by the caller
 
     def go(self, topics: Mapping[str, Topic], build: Callable[[], Stream]) -> None:
-        """BUILD gives the stream; it is asked again when the schema has grown, another schema id was met, or the clock
-        was set back."""
+        """BUILD gives the stream; it is called again when the schema has grown, an unknown schema id was met, or the
+        clock was set back."""
         with TopicWatch(self._spark, self._spec.source, self._checkpoint) as watch:
             while not self._follow(topics, build(), watch):
                 pass
@@ -69,7 +69,7 @@ class Run:
             self._kept.forget()
 
     def _follow(self, topics: Mapping[str, Topic], stream: Stream, watch: TopicWatch) -> bool:
-        """Whether the run is over; otherwise another query goes on, from the batch that was not finished."""
+        """True if the run is over; otherwise another query continues from the unfinished batch."""
         writer = self._writer(stream, watch)
         starter = stream.frame.writeStream.foreachBatch(writer).option("checkpointLocation", self._spec.checkpoint)
         if self._every_ms is not None and self._last is None:
@@ -91,7 +91,7 @@ class Run:
             if (number := met_id(error)) is not None and self._spec.format.registry is not None:
                 learn(self._spec, self._checkpoint, number)
                 return False
-            if is_loss(error):  # Spark does not say of what
+            if is_loss(error):  # Spark does not say which records
                 find_topics(self._spark, self._spec.source, self._checkpoint)
             raise
         self.given_up, self.stopped = progress.given_up, progress.stopped

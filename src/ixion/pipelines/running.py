@@ -1,6 +1,6 @@
-"""One run of a pipeline from beginning to end: what an earlier one left, the stream, upkeep of the tables; its record.
+"""One run of a pipeline: it finishes an earlier run, then runs the stream and the upkeep, and keeps a record.
 
-The record is kept in the checkpoint (see `runs`) and, if the file says where to, sent as events of OpenLineage.
+The record is kept in the checkpoint (see `runs`) and, if the file has [lineage], sent as OpenLineage events.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Running:
         warn: Callable[[str], None],
         upkept: Callable[[Upkept], None],
     ) -> None:
-        """BUILD gives the plan of a pipeline; the others are called with what happens."""
+        """BUILD gives the plan of a pipeline; the other functions are called with events."""
         self._spec: Final = spec
         self._spark: Final = spark
         self._checkpoint: Final = checkpoint
@@ -109,12 +109,12 @@ class Running:
                 run.go(topics, lambda: self._plan(spec))
         self._log.given_up = run.given_up
         if not run.given_up:
-            self._stage("looking after the tables")
+            self._stage("doing the upkeep of the tables")
             keeper.look()
         return run.figures
 
     def _finish_begun(self, topics: Mapping[str, Topic]) -> Run:
-        """Finishes a batch that some table has and that was begun with other rules than the file has now."""
+        """Finish a batch that is in some table and began with other rules than the present file's."""
         number, kept = self._checkpoint.unfinished, self._checkpoint.rules()
         begun = self._spec
         if number is not None:
@@ -167,7 +167,7 @@ class Running:
         )
 
     def _place(self, catalog: str) -> str | None:
-        """Where a catalog of Spark's is."""
+        """The address of one of Spark's catalogs."""
         of = f"spark.sql.catalog.{catalog}"
         uri: str | None = self._spark.conf.get(f"{of}.uri", None)
         return uri or self._spark.conf.get(f"{of}.warehouse", None)

@@ -1,8 +1,8 @@
-"""What is kept of a run as a whole: when it was, how it ended, what came of each expectation.
+"""The record of a run: when it began and ended, how it ended, and the result of each expectation.
 
     <checkpoint>/ixion/runs/20261117T123000.123456Z.json
 
-It is written when the run begins and again when it ends. So a run that was killed is one that began and never ended.
+It is written when the run begins and again when it ends. So a killed run has begun and never ended.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RunRecord:
 
     @property
     def name(self) -> str:
-        """Sorts by time."""
+        """A file name that sorts by time."""
         return self.began.replace("-", "").replace(":", "").replace("+0000", "Z")
 
     def to_json(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def utc_now() -> datetime:
 
 
 class RunLog:
-    """Around a run: each change of its record is given to every one of KEEPERS."""
+    """A context manager around a run: it passes each change of the record to all KEEPERS."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class RunLog:
         explain: Callable[[BaseException], str],
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        """EXPLAIN gives an error in a line. The first of KEEPERS is asked first."""
+        """EXPLAIN turns an error into one line. KEEPERS are called in their order."""
         self.keepers: Final = keepers
         self.given_up = False  # stopped in the middle of a batch
         self._explain: Final = explain

@@ -1,4 +1,4 @@
-"""The schema of records: given, or found once by looking at some of them, and then kept."""
+"""The schema of records: given, or inferred once from some of them, and then kept."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ixion.pipelines.spec.format import FormatSpec
 from ixion.pipelines.spec.pipeline import PipelineSpec
 from ixion.pipelines.spec.source import SourceSpec, Start
 
-SAMPLE: Final = 1000  # records that are looked at
-RARE: Final = 0.1  # a type that fewer of the values of a field have is taken for a mistake
+SAMPLE: Final = 1000  # records from which a schema is inferred
+RARE: Final = 0.1  # a type with a smaller share of a field's values counts as a mistake
 
 
 def settle_schema(spark: SparkSession, spec: PipelineSpec, checkpoint: Checkpoint, *, pin: bool) -> str | None:
@@ -44,7 +44,7 @@ def settle_schema(spark: SparkSession, spec: PipelineSpec, checkpoint: Checkpoin
     if not added:
         return schema
     whole: T.DataType = record_schema(replace(spec.format, schema=schema))
-    for path, kind in added.items():  # a field that the file names by now keeps the type that it has there
+    for path, kind in added.items():  # a field that the file names keeps its type there
         whole = with_field(whole, path, T.DataType.fromDDL(kind))
     return _columns(whole)
 
@@ -75,14 +75,14 @@ def refuse_registry_records(
 
 
 def _first_values(spark: SparkSession, source: SourceSpec, count: int) -> list[bytes]:
-    """Of the oldest records that are there, tombstones left out; wherever the first run is to start."""
+    """Values of the oldest records, without tombstones, wherever the first run starts."""
     records = read_source(spark, replace(source, start=Start()), streaming=False, headers=False)
     rows = records.where(F.col("value").isNotNull()).limit(count).select("value").collect()
     return [bytes(row[0]) for row in rows]
 
 
 def infer_json(spark: SparkSession, texts: list[str]) -> T.StructType | None:
-    """All objects at once as the elements of one array, so that their types are merged."""
+    """Infer all objects at once, as the elements of one array, so that their types are merged."""
     objects = typical(texts, _object)
     if not objects:
         return None
@@ -96,7 +96,7 @@ def infer_json(spark: SparkSession, texts: list[str]) -> T.StructType | None:
 
 
 def _of_csv(spark: SparkSession, spec: PipelineSpec, lines: list[str]) -> T.StructType | None:
-    """With a header, the first line gives the names and is no example. Most lines have the right number of fields."""
+    """With a header, the first line only gives the names. Lines with an unusual number of fields are ignored."""
     lines = [line.rstrip("\r\n") for line in lines]
     header = lines[:1] if spec.format.has_header else []
     examples = {line: fields for line in lines if line not in header and (fields := _fields(line, spec.format))}
@@ -104,7 +104,7 @@ def _of_csv(spark: SparkSession, spec: PipelineSpec, lines: list[str]) -> T.Stru
         return None
     ((usual, _),) = Counter(len(fields) for fields in examples.values()).most_common(1)
     sound = typical([line for line, fields in examples.items() if len(fields) == usual], examples.get)
-    # Which `csv` takes, though its types do not say so.
+    # `csv` accepts this, although its type hints do not.
     rows: Any = spark.sparkContext.parallelize([*header, *sound], 1)
     return spark.read.options(**{"inferSchema": "true", **spec.format.options}).csv(rows).schema
 
@@ -120,9 +120,9 @@ def _fields(line: str, spec: FormatSpec) -> dict[str, object]:
 
 
 def typical(texts: list[str], read: Callable[[str], dict[str, object] | None]) -> list[str]:
-    """TEXTS without the odd ones, whose wrong types would make a column of numbers one of text.
+    """TEXTS without the odd ones, whose wrong types would turn a column of numbers into text.
 
-    READ gives the fields of a text, None if it cannot be read. Odd is a type that few values of its field have.
+    READ gives the fields of a text, None if it cannot be read. A type is odd if few values of its field have it.
     """
     found = {text: value for text in texts if (value := read(text)) is not None}
     kinds: dict[str, Counter[str]] = {}

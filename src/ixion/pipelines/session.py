@@ -43,15 +43,15 @@ _ALWAYS: Final = {
     "spark.sql.redaction.options.regex": f"{_HIDDEN}|url",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
-    # Spark would note with every column which line of our code asked for it. We never show it, and it is most of the
-    # time that Python takes to make a plan.
+    # Spark would record for every column the line of our code that made it. We never show it, and it takes most of the
+    # time in which Python builds a plan.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # One value that cannot be cast becomes null, and its row can be caught by an expectation; it does not stop the
     # stream.
     "spark.sql.ansi.enabled": "false",
     # decode() replaces bytes that are not valid and ends no batch: what it leaves alone is valid (see `usual`).
     "spark.sql.legacy.codingErrorAction": "true",
-    # Readers that are not Spark understand these; Spark's own default is a deprecated type.
+    # Readers other than Spark understand these; Spark's own default is a deprecated type.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # A batch is staged and then moved into its table as a whole: committing tasks one by one is enough.
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -69,10 +69,10 @@ def open_session(
     class_archive: Literal["off", "use", "note"] = "use",
     verbose: bool = False,
 ) -> SparkSession:
-    """A session with the Kafka connector and what FORMATS (of tables and records) need; CONF wins over everything.
+    """A session with the Kafka connector and the jars for FORMATS (of tables and records); CONF overrides everything.
 
-    CLASS_ARCHIVE: start the JVM with an archive of its classes if there is one (see `archive`). With "note", if there
-    is none, its classes are noted, and `close_session` makes one of them.
+    CLASS_ARCHIVE: start the JVM with a class archive if there is one (see `archive`). With "note", if there is none,
+    its classes are noted, and `close_session` creates one from them.
     """
     java = need_java()
     need_master(master or "local[*]")
@@ -122,7 +122,7 @@ def open_session(
         given = session.conf.get("spark.jars", "") or ""
         jar_files.note_files(found.packages, [file for file in given.split(",") if file and file not in found.files])
     session.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
-    if not verbose:  # it prints the stack of every batch that fails, which is reported in other words
+    if not verbose:  # it prints the stack of every failed batch, which we report in plain words
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return session
 
