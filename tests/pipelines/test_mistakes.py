@@ -138,7 +138,7 @@ def test_places_that_cannot_be_written(lab: Lab) -> None:
     source = f'[source]\nbootstrap = "{lab.bootstrap}"\ntopics = ["{lab.topic}"]\n'
     for place in ("file", "file/below", "/proc/nowhere"):
         pipeline = Pipeline(read_spec(f'checkpoint = "{place}"\n{source}{FORMAT}{OUT}', folder=lab.folder))
-        refused(partial(pipeline.run, lab.spark), place.partition("/below")[0], "may you write there?")
+        refused(partial(pipeline.run, lab.spark), place.partition("/below")[0], "that you can write to?")
     for kind in ("parquet", "delta", "iceberg"):
         pipeline = lab.pipeline(f'{FORMAT}[[sinks]]\ntype = "{kind}"\npath = "file"\n')
         refused(partial(pipeline.check, lab.spark), "file is a file; a table is a folder")

@@ -104,7 +104,7 @@ _KNOWN: Final = (
     (
         r"Mkdirs failed to create|Parent path is not a directory|Permission denied|AccessControlException",
         "a folder cannot be written (SAID)",
-        "do you have the right to write there, or is a file in the way?",
+        "can you write there, or is a file in the way?",
         False,
     ),
     (r"No space left on device", "the disk is full", "make room and run again: nothing is lost", True),
@@ -150,7 +150,7 @@ def explain(error: BaseException) -> PipelineError:
         if analysed is not None:
             return analysed
     if isinstance(error, OSError) and error.filename and error.errno != errno.ENOSPC:
-        hint = "is it a folder, with the right to write there?"
+        hint = "is it a folder that you can write to?"
         return PipelineError(f"{error.filename}: {(error.strerror or str(error)).lower()}", hint=hint)
     for report in reports:
         if failed := _python_failure(report):
