@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from ixion.model.delay_names import sibling_id
+from ixion.model.delay_names import sibling_id, sibling_of
 from ixion.model.errors import ErrorCode
 from ixion.protocol.messages.k01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ixion.protocol.notation import Struct
 from ixion.replica.results import AppendResult
 from tests.delay.nodes import DelayNodes
 from tests.delay.world import Sent, after
-from tests.replica.nodes import SETTINGS, TOPIC_ID, Node, codes
+from tests.replica.nodes import KEY, SETTINGS, TOPIC_ID, Node, codes
 
 SEEDS = int(os.environ.get("IXION_DELAY_SEEDS", "15"))
 
@@ -85,6 +85,39 @@ def test_a_delivery_that_no_other_replica_has_is_truncated_and_repeated(tmp_path
         await nodes.lead(1, isr=(1, 2, 3))
         await nodes.settle()
         assert nodes.waiting(1) == 0
+
+    run(tmp_path, work)
+
+
+def test_a_replica_that_lost_delayed_records_reports_a_shorter_log_to_an_election(tmp_path: Path) -> None:
+    """The power fails on the last replica in sync, and its sibling loses more than its partition: the controller must
+    elect another replica, which has them."""
+
+    async def work(nodes: DelayNodes) -> None:
+        await nodes.lead(1)
+        await nodes.settle()
+        over: list[AppendResult] = []
+        nodes.send((b"now", []), done=over.extend)
+        nodes.send(after(b"kept", 60_000), done=over.extend)
+        nodes.send((b"now", []), (b"now", []), done=over.extend)
+        await nodes.settle()
+        whole = nodes.nodes[1].replicas.end_of_log(*KEY)
+        assert whole == (nodes.nodes[1].partition.leader_epoch, 4), "records that do not wait need no notes"
+        await nodes.lead(2, isr=(1, 2, 3))
+        await nodes.settle()
+        nodes.send(after(b"a", 60_000), (b"now", []), after(b"b", 60_000), (b"now", []), done=over.extend)
+        await nodes.settle()
+        assert codes(over) == [ErrorCode.NONE] * 4
+        further = nodes.nodes[2].replicas.end_of_log(*KEY)
+        assert further == (nodes.nodes[2].partition.leader_epoch, 8)
+        sibling = nodes.nodes[1].logs.get(sibling_of(KEY[0]), KEY[1])
+        assert sibling is not None
+        for end in (6, 2):  # of the two delayed records of a batch, one or both are missing
+            sibling.truncate_to(end)
+            assert nodes.nodes[1].partition.log.end_offset == 8
+            assert nodes.nodes[1].replicas.end_of_log(*KEY) == whole
+        sibling.truncate_to(1)
+        assert nodes.nodes[1].replicas.end_of_log(*KEY) == (whole[0], 1)
 
     run(tmp_path, work)
 

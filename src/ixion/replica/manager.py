@@ -259,10 +259,17 @@ class ReplicaManager:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def end_of_log(self, topic: str, number: int) -> tuple[int, int] | None:
-        """The last leader epoch and the end of a log, which may have no role yet. (-1, 0): there is no log, as on a
-        replaced disk. None: unknown, because a directory is offline."""
+        """The last leader epoch and the end of a log, which may have no role yet. If delayed records are missing, it
+        counts up to the first of them only. (-1, 0): there is no log, as on a replaced disk. None: unknown, because a
+        directory is offline."""
         log = self.logs.get(topic, number)
         if log is not None:
+            sibling = self.logs.get(sibling_of(topic), number) if log.config.delays_records else None
+            if sibling is not None and sibling.end_offset < log.end_offset:
+                from ixion.replica.siblings import end_with_notes
+
+                end = end_with_notes(log, sibling)
+                return (log.epochs.epoch_of(end - 1) if end > log.log_start else -1, end)
             return (log.epochs.latest, log.end_offset)
         missing = self.why_missing(topic, number) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return NO_LOG if missing and not any(each.state.offline for each in self.logs.directories) else None

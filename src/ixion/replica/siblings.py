@@ -22,10 +22,12 @@ partition alone.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
 from ixion.log.prepare import AppendInfo, Origin
+from ixion.log.reader import read
 from ixion.model.delay_names import sibling_id, sibling_of
 from ixion.model.errors import KafkaError
 from ixion.records.batches import iter_complete_batches
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from ixion.replica.manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
+PIECE: Final = 1 << 20  # bytes read at once to find a hole
+SEARCHED: Final = 100_000  # offsets
 
 
 class Copied:
@@ -92,6 +96,43 @@ def make_sibling(replicas: ReplicaManager, partition: Partition) -> Log:
         where[0] if where else None,
         sibling_config(partition.log.config),
     )
+
+
+def end_with_notes(log: Log, sibling: Log) -> int:
+    """The offset up to which a replica has its partition and all notes about it. That is the end of the partition,
+    unless the power failed and the sibling has lost more: then the delayed records of some holes are missing here, and
+    another replica may have them.
+
+    At most `SEARCHED` offsets are looked at; a leader writes a note more often. Compaction makes holes, too: for a
+    compacted topic, and for a log that cannot be read, the answer is the end of the partition.
+    """
+    offset = max(sibling.end_offset, log.log_start)
+    if log.config.compact or log.end_offset - offset > SEARCHED:
+        return log.end_offset
+    try:
+        while offset < log.end_offset:
+            before = offset
+            for view in iter_complete_batches(read(log, offset, PIECE).records):
+                if view.last_offset >= before:
+                    holes = int(view.last_offset_delta + 1 - view.count)
+                    if holes > count_notes(sibling, int(view.base_offset), holes):
+                        return int(view.base_offset)
+                    offset = int(view.next_offset)
+            if offset == before:
+                break
+    except (KafkaError, CorruptFileError) as error:
+        logger.warning("the notes of %s cannot be counted: %s", log.name, error)
+    return log.end_offset
+
+
+def count_notes(sibling: Log, offset: int, holes: int) -> int:
+    """How many notes a sibling has from `offset` on, of which it lacks the last ones. Notes below its start were
+    deleted because they are no longer needed: they count as if they were there."""
+    if holes == 0 or sibling.log_start > offset:
+        return holes
+    if offset >= sibling.end_offset:
+        return 0
+    return sum(1 for view in iter_complete_batches(read(sibling, offset, PIECE).records) if view.base_offset >= offset)
 
 
 def covered_part(records: Buffer, covered: int) -> Buffer:
