@@ -254,9 +254,7 @@ def any_life() -> None:
     real = IsrChanges._member
 
     def member(self: IsrChanges, number: int, epochs: Any) -> Any:
-        from dataclasses import replace
-
-        return replace(real(self, number, epochs), broker_epoch=-1)
+        return real(self, number, epochs).replace(broker_epoch=-1)
 
     put(IsrChanges, "_member", member)
 

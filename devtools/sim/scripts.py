@@ -143,12 +143,15 @@ async def _late_join(world: World, key: TopicPartition, leader: int, others: lis
         fell(world, late)
         world.slots[late].files.replace()
         await pause(world, 0.0, 0.05)
+        fetches: Hold = (b, a, FETCH, False)  # it must not catch up before the leader goes
+        network.hold(fetches)
         world.start(late)
         await world.until(lambda: world.slots[late].broker is not None, 3)
         for hold in holds:
             network.let_go(hold)
         await pause(world, 0.0, 0.1)
         fell(world, leader)
+        network.let_go(fetches)
         await pause(world, 0.1, 0.5)
         world.start(leader)
     for hold in holds:
