@@ -68,6 +68,7 @@ LIMITED_BY_RULES = {"log.roll.ms", "log.roll.jitter.ms", "log.retention.ms", "lo
 LIMITED_HERE = {
     "ssl.endpoint.identification.algorithm",
     "ssl.enabled.protocols",
+    "zookeeper.ssl.enabled.protocols",
     "sasl.server.max.receive.size",
     "sasl.oauthbearer.jwks.endpoint.refresh.ms",
     "sasl.oauthbearer.clock.skew.seconds",

@@ -190,7 +190,7 @@ def test_what_is_wrong_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(ValueError, match="at least one broker"):
         Cluster(0)
-    with pytest.raises(ValueError, match=r"num\.partitoins is no setting"):
+    with pytest.raises(ValueError, match=r"unknown setting num\.partitoins"):
         Cluster(2, {"num.partitoins": 1}).start()
     assert list(tmp_path.iterdir()) == []
     cluster = Cluster(1)

@@ -108,7 +108,7 @@ class TestClass:
 @pytest.mark.parametrize(
     ("marker", "said"),
     [
-        ("ixion(num_partitoins=3)", "num.partitoins is no setting"),
+        ("ixion(num_partitoins=3)", "unknown setting num.partitoins"),
         ("ixion(num_partitions='x')", "num.partitions is 'x'"),
         ("ixion(3)", "takes settings by name"),
     ],

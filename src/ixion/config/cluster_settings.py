@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.config.setting import Scope, flag, integer, long, optional_integer, optional_string, secret, string, words
+from ixion.config.setting import (
+    Scope,
+    flag,
+    integer,
+    long,
+    optional_integer,
+    optional_string,
+    optional_words,
+    secret,
+    string,
+)
 
 BROKER_ID: Final = integer("broker.id", -1, doc="the id of this broker; -1: generate one")
 NODE_ID: Final = integer("node.id", -1, doc="another name of broker.id")
@@ -92,11 +102,11 @@ ZOOKEEPER_SSL_TRUSTSTORE_TYPE: Final = optional_string(
 ZOOKEEPER_SSL_PROTOCOL: Final = string(
     "zookeeper.ssl.protocol", "TLSv1.2", doc="version of TLS, unless zookeeper.ssl.enabled.protocols is set"
 )
-ZOOKEEPER_SSL_ENABLED_PROTOCOLS: Final = words(
-    "zookeeper.ssl.enabled.protocols", (), choices=("TLSv1.2", "TLSv1.3"), doc="versions of TLS to ZooKeeper"
+ZOOKEEPER_SSL_ENABLED_PROTOCOLS: Final = optional_words(
+    "zookeeper.ssl.enabled.protocols", choices=("TLSv1.2", "TLSv1.3"), doc="versions of TLS to ZooKeeper"
 )
-ZOOKEEPER_SSL_CIPHER_SUITES: Final = words(
-    "zookeeper.ssl.cipher.suites", (), doc="cipher suites for TLS 1.2 to ZooKeeper, with OpenSSL's names"
+ZOOKEEPER_SSL_CIPHER_SUITES: Final = optional_words(
+    "zookeeper.ssl.cipher.suites", doc="cipher suites for TLS 1.2 to ZooKeeper, with OpenSSL's names"
 )
 ZOOKEEPER_SSL_ENDPOINT_IDENTIFICATION_ALGORITHM: Final = string(
     "zookeeper.ssl.endpoint.identification.algorithm",

@@ -156,6 +156,10 @@ def words(name: str, default: tuple[str, ...], **facts: Any) -> Setting[tuple[st
     return Setting(name=name, kind=Kind.LIST, default=default, **facts)
 
 
+def optional_words(name: str, **facts: Any) -> Setting[tuple[str, ...] | None]:
+    return Setting(name=name, kind=Kind.LIST, default=None, **facts)
+
+
 def secret(name: str, **facts: Any) -> Setting[str | None]:
     """A value that is never shown."""
     return Setting(name=name, kind=Kind.PASSWORD, default=None, **facts)
