@@ -19,12 +19,13 @@ def main(bootstrap: str, directory: str, name: str, topic: str, partitions: str,
             consumer.seek(place, 0)
         diary.write("assign", "ok", [])
         is_over = False
+        ends = dict.fromkeys(places, 0)
         while not is_over:
             seen: dict[str, list[tuple[int, str]]] = {}
             try:
-                if "--to-the-end" in options:
-                    ends = consumer.end_offsets(places)
-                    is_over = all(consumer.position(place) >= end for place, end in ends.items())
+                if "--to-the-end" in options and all(consumer.position(place) >= ends[place] for place in places):
+                    before, ends = ends, consumer.end_offsets(places)  # it waits behind a fetch that waits for records
+                    is_over = ends == before
                 for record in consumer.poll(0.5, 100):
                     value = (record.value or b"").decode()
                     seen.setdefault(f"{topic}-{record.partition}", []).append((record.offset, value))
