@@ -207,6 +207,8 @@ def run(fleet: Fleet, cell: str) -> str:
             load.await_more(500)
             more(lambda: transactions.committed, 3, "transactions while it is dead")
             more(lambda: sum(seen.values()), 200, "records read while it is dead")
+            # While its last session lives, Apache Kafka refuses to start, and does not wait.
+            wait_until(lambda: victim not in fleet.admin().list_topics(timeout=30).brokers)
             begin(fleet.brokers[victim])
             fleet.await_healthy()
             load.await_more(500)
