@@ -251,7 +251,9 @@ def segments(court: Court) -> str:
     court.healthy()
     found: dict[int, dict[str, list[str]]] = {}
     for number in court.brokers:
-        files = sorted((court.home / str(number)).glob(f"{TOPIC}-*/*.log"))
+        # A folder that ends with -delete is a replica that moved away; its files go after file.delete.delay.ms.
+        found_files = (court.home / str(number)).glob(f"{TOPIC}-*/*.log")
+        files = sorted(file for file in found_files if not file.parent.name.endswith("-delete"))
         names = ",".join(str(file) for file in files)
         words = ("--deep-iteration", "--print-data-log", "--files", names)
         said = run_java("kafka.tools.DumpLogSegments", *words, classpath=court.classpath)
