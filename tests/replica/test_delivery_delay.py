@@ -17,7 +17,7 @@ from ixion.log.retention import retain
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.replica import delivery_delay
 from ixion.replica.delayed_delete_records import DeletionResult
-from ixion.replica.manager import HIGH_WATERMARK
+from ixion.replica.delete_records import HIGH_WATERMARK
 from ixion.timer.turns import Steps
 from tests.replica.world import World, offsets
 

@@ -9,7 +9,7 @@ from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import TopicPartition
 from ixion.replica.delayed_delete_records import DeletionResult
 from ixion.replica.delayed_elect_leader import DelayedElectLeader
-from ixion.replica.manager import HIGH_WATERMARK
+from ixion.replica.delete_records import HIGH_WATERMARK
 from tests.replica.world import World, codes
 
 

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Final
 from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.prepare import Origin
-from ixion.log.reader import Isolation, limit_of
 from ixion.model.delay_names import is_sibling, sibling_of
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.model.topic_partition import NO_LOG, TopicPartition
@@ -34,7 +33,8 @@ from ixion.purgatory.purgatory import DelayedOperationPurgatory
 from ixion.replica.append import Entry, GiveUp, append
 from ixion.replica.completions import Completions
 from ixion.replica.counters import Counters
-from ixion.replica.delayed_delete_records import DelayedDeleteRecords, DeletionResult
+from ixion.replica.delayed_delete_records import DeletionResult
+from ixion.replica.delete_records import delete_records
 from ixion.replica.delivery_delay import DeliveryDelays
 from ixion.replica.fetch import FetchTerms, fetch
 from ixion.replica.moves import DirectoryMoves
@@ -56,7 +56,6 @@ logger = logging.getLogger(__name__)
 # 512 of Kafka cost 0.9 MB and 4 ms of a start.)
 SHARDS: Final = 16
 
-HIGH_WATERMARK: int = -1  # DeleteRecords: everything that consumers can see
 FLUSH_RETRY_MS: int = 1_000  # after a failed flush on a disk that has not failed
 LeadershipChange = Callable[[str, int, int], None]  # topic, partition, leader epoch; -1: not led here any more
 
@@ -302,60 +301,7 @@ class ReplicaManager:
     def delete_records(
         self, timeout_ms: int, offsets: Sequence[tuple[str, int, int]], done: Callable[[list[DeletionResult]], None]
     ) -> None:
-        """Delete the records below an offset; HIGH_WATERMARK: all that consumers can see."""
-
-        def finish(_: None, error: Exception | None) -> None:
-            if error is not None:
-                logger.error("a deletion of records failed", exc_info=error)
-            for topic, number, _offset in offsets[len(results) :]:
-                result = DeletionResult(topic, number)
-                result.code = ErrorCode.UNKNOWN_SERVER_ERROR
-                results.append(result)
-            operation = DelayedDeleteRecords(timeout_ms, results, done)
-            keys = [(result.topic, result.number) for result in results if result.waits]
-            if keys:
-                self.delete_records_purgatory.try_complete_else_watch(operation, keys)
-            else:
-                operation.force_complete()
-
-        results: list[DeletionResult] = []
-        self.append_lane.begin(self._delete(offsets, results), finish)
-
-    def _delete(self, offsets: Sequence[tuple[str, int, int]], results: list[DeletionResult]) -> Steps[None]:
-        for topic, number, offset in offsets:
-            result = DeletionResult(topic, number)
-            self._delete_below(result, offset)
-            results.append(result)
-            yield
-
-    def _delete_below(self, result: DeletionResult, offset: int) -> None:
-        partition = self.partitions.get((result.topic, result.number))
-        if partition is None:
-            result.code = self.why_missing(result.topic, result.number)
-            return
-        result.partition = partition
-        log = partition.log
-        if partition.covers is not None:
-            result.code = ErrorCode.POLICY_VIOLATION  # delayed records can only be cancelled
-            return
-        if not partition.leads:
-            result.code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            return
-        if not log.config.delete and log.config.compact:
-            result.code = ErrorCode.POLICY_VIOLATION
-            return
-        if offset == HIGH_WATERMARK:
-            offset = limit_of(log, Isolation.HIGH_WATERMARK)
-        if offset < 0:
-            result.code = ErrorCode.OFFSET_OUT_OF_RANGE
-            return
-        try:
-            log.raise_log_start(offset)
-        except KafkaError as error:
-            result.code = error.code
-            return
-        result.required = offset
-        self.wake_all(partition.key)
+        delete_records(self, timeout_ms, offsets, done)
 
     # Events.
 
