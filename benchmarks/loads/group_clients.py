@@ -85,7 +85,7 @@ class Member:
         self._connection = ClientConnection("member")
 
     async def ask(self, key: ApiKey, version: int, body: Struct) -> Any:
-        _, parts = self._connection.request(int(key), version, body, 0)
+        _, parts = self._connection.request(int(key), version, body)
         self._writer.write(b"".join(parts))
         while (answer := self._connection.next_answer()) is None:
             self._connection.receive(await self._reader.read(1 << 16))

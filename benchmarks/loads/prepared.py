@@ -48,7 +48,7 @@ def repeat(program: Path, port: int, frames: bytes, *, connections: int, window:
 
 
 def framed(key: ApiKey, version: int, body: Struct) -> bytes:
-    _, parts = ClientConnection("limits").request(int(key), version, body, 0)
+    _, parts = ClientConnection("limits").request(int(key), version, body)
     return b"".join(parts)
 
 
@@ -117,7 +117,7 @@ def api_versions_request(_topic: str) -> Struct:
 def ask(port: int, key: ApiKey, version: int, body: Struct, timeout_s: float = 60) -> Struct:
     """One exchange over a connection of its own."""
     client = ClientConnection("limits")
-    _, parts = client.request(int(key), version, body, 0)
+    _, parts = client.request(int(key), version, body)
     with socket.create_connection(("127.0.0.1", port), timeout=timeout_s) as connection:
         connection.sendall(b"".join(parts))
         while (answer := client.next_answer()) is None:

@@ -27,7 +27,7 @@ class Raw:
         return self.answer()
 
     def send(self, key: ApiKey, version: int, body: Struct) -> None:
-        _, parts = self._connection.request(int(key), version, body, 0)
+        _, parts = self._connection.request(int(key), version, body)
         self._socket.sendall(b"".join(parts))
 
     def answer(self) -> Any:

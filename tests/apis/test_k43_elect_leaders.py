@@ -40,7 +40,7 @@ def lose_leader(broker: Broker, number: int, isr: tuple[int, ...] = (5,)) -> Non
     async def change(running: RealBroker) -> None:
         known = running.parts.image.partition("t", number)
         assert known is not None
-        running.parts.image.put_partition("t", known._replace(leader=-1, isr=isr))
+        running.parts.image.topics["t"].partitions[number] = known._replace(leader=-1, isr=isr)
         running.parts.replicas.partitions["t", number].leads = False
 
     broker.call(change)
@@ -96,7 +96,7 @@ def test_answered_when_this_broker_sees_the_leader_or_after_the_timeout(
             assert parts.replicas.elect_leader_purgatory.watched == 1  # the answer waits
             known = parts.image.partition("t", 0)
             assert known is not None
-            parts.image.put_partition("t", known._replace(leader=5))
+            parts.image.topics["t"].partitions[0] = known._replace(leader=5)
             parts.replicas.wake_all(("t", 0))
 
         parts.controller.leaders.elect = elected  # type: ignore[method-assign,assignment]

@@ -30,7 +30,7 @@ def test_what_is_under_way(broker: Broker, asking: Asking) -> None:
     async def begin(running: RealBroker) -> None:
         known = running.parts.image.partition("t", 1)
         assert known is not None
-        running.parts.image.put_partition("t", known._replace(adding=(7,)))
+        running.parts.image.topics["t"].partitions[1] = known._replace(adding=(7,))
 
     broker.call(begin)
     assert moving(asking) == [("t", 1, (7,))]

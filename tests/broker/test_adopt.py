@@ -43,7 +43,7 @@ def theirs(path: Path, *topics: str) -> None:
             log = manager.create(topic, number)
             for value in range(12):
                 log.append_as_leader(batch(b"%d" % value * 10, key=KEY), 4)
-            log.set_high_watermark(12)
+            log.raise_high_watermark(12)
             assert len(log.segments) > 3
     manager.close()
 

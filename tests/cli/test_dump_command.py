@@ -33,7 +33,7 @@ def data(tmp_path: Path) -> Path:
     log.append_as_leader(marker(9, 0, commit=False), 4, Origin.COORDINATOR)
     for _ in range(6):
         log.append_as_leader(batch(b"x" * 50), 5)
-    log.set_high_watermark(3)
+    log.raise_high_watermark(3)
     manager.close()
     return tmp_path
 

@@ -128,7 +128,7 @@ class _Member:
         self._connection = ClientConnection("crowd")
 
     async def ask(self, key: ApiKey, version: int, body: Struct) -> Any:
-        _, parts = self._connection.request(int(key), version, body, 0)
+        _, parts = self._connection.request(int(key), version, body)
         self.writer.write(b"".join(parts))
         while (answer := self._connection.next_answer()) is None:
             data = await self._reader.read(1 << 16)

@@ -99,7 +99,7 @@ class Life:
         data = batch(value * 10, key=value.split(b"-")[0], producer=trace)
         if self.tell(lambda: log.append_as_leader(data, 1)):
             known.append(value * 10)
-            log.set_high_watermark(log.end_offset)
+            log.raise_high_watermark(log.end_offset)
         self.truth.under_way = None
 
     def fill(self, topic: str, count: int, directory: int = 0) -> None:
@@ -133,7 +133,7 @@ class Life:
             self.truth.under_way = None
             if ended and not commit:
                 self.truth.aborted.add(topic)
-            log.set_high_watermark(log.end_offset)
+            log.raise_high_watermark(log.end_offset)
 
     def truncate(self, keep: int = 4) -> None:
         """As a follower whose leader has another end."""
@@ -300,7 +300,7 @@ def check_records(truth: Truth, topic: str, log: Log) -> None:
     else:
         assert found in expected, (topic, found, expected)
     if topic in truth.aborted and acked:
-        log.set_high_watermark(log.end_offset)
+        log.raise_high_watermark(log.end_offset)
         data = read(log, log.log_start, 10_000, Isolation.COMMITTED)
         assert [each.producer_id for each in data.aborted or []] == [8], "the abort was acknowledged"
     assert [offset for offset, _ in stored(log)] == sorted({offset for offset, _ in stored(log)})

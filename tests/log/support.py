@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from ixion.log.config import LogConfig
 from ixion.log.directory_state import DirectoryState
 from ixion.log.files import Files
 from ixion.log.log import Log
 from ixion.log.log_loader import open_log
+from ixion.log.producer_state import ProducerState
 from ixion.log.reader import Isolation, read
+from ixion.log.timestamps import TimedOffset, search_by_timestamp, search_max_timestamp
 from ixion.records.batches import iter_batches
 from ixion.records.builder import BatchBuilder
 from ixion.records.compression import Codec
 from ixion.records.control import transaction_marker
+from ixion.timer.turns import Steps
 
+T = TypeVar("T")
 NOW = 1_700_000_000_000
 
 
@@ -128,3 +133,28 @@ def stored(log: Log, start: int | None = None, isolation: Isolation = Isolation.
                     (int(record.offset), record.value or b"") for record in view.records() if record.offset >= first
                 ]
             offset = int(view.last_offset) + 1
+
+
+def find_by_timestamp(log: Log, timestamp: int) -> TimedOffset | None:
+    return finish(search_by_timestamp(log, timestamp))
+
+
+def find_max_timestamp(log: Log) -> TimedOffset | None:
+    return finish(search_max_timestamp(log))
+
+
+def finish(steps: Steps[T]) -> T:
+    """Runs the steps one after the other."""
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def open_transaction(producers: ProducerState) -> int:
+    """The first offset of the earliest open transaction; -1 if none is open."""
+    return min(
+        (entry.txn_first_offset for entry in producers.producers.values() if entry.txn_first_offset >= 0), default=-1
+    )

@@ -157,7 +157,7 @@ def open_manager(path: Path) -> LogManager:
 
 def committed(log: Log) -> Stored:
     """What a client at read_committed sees: no control records, no aborted ones."""
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     found: Stored = []
     offset = log.log_start
     while True:

@@ -55,7 +55,7 @@ def begin(path: Path) -> tuple[Box, FaultyFiles, Log]:
     log.append_as_leader(batch(b"gone", producer=(3, 0, 0), transactional=True), 2)
     log.append_as_leader(marker(3, 0, commit=False), 2, Origin.COORDINATOR)
     log.append_as_leader(batch(b"open", producer=(2, 0, 0), transactional=True), 2)
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     log.release_idle()
     log.release_idle()
     return box, files, log

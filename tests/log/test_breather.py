@@ -41,7 +41,7 @@ def test_a_compaction_gives_way_in_each_of_its_passes(tmp_path: Path, sleeps: Sl
     keys = [b"%d" % (number % 100) for number in range(COUNT)]
     log.append_as_leader(batch(*[b""] * COUNT, keys=keys, codec=Codec.ZSTD), 0)
     log.roll()
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     stats = Cleaner(manager, 1 << 20).clean_dirtiest(NOW)
     assert stats is not None
     assert (stats.records_before, stats.records_after) == (COUNT, 100)

@@ -36,7 +36,7 @@ def test_logs_can_be_made_while_checkpoints_are_written(tmp_path: Path) -> None:
     def write() -> None:
         while not done.is_set():
             log.append_as_leader(batch(b"a"), 0)
-            log.set_high_watermark(log.end_offset)
+            log.raise_high_watermark(log.end_offset)
             manager.checkpoints.write_high_watermarks()
 
     writer = threading.Thread(target=write)

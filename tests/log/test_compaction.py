@@ -22,7 +22,7 @@ from ixion.log.segment import Segment
 from ixion.records.batches import iter_batches
 from ixion.records.compression import Codec
 from tests.log.journal import Journal, materialize
-from tests.log.support import NOW, Box, Clock, QuickFiles, batch, marker, stored
+from tests.log.support import NOW, Box, Clock, QuickFiles, batch, marker, open_transaction, stored
 
 CONFIG = LogConfig(
     cleanup_policy=frozenset({"compact"}),
@@ -51,7 +51,7 @@ class Stage:
     def write(self, *pairs: tuple[bytes, bytes | None], codec: Codec = Codec.NONE) -> None:
         data = batch(*[value for _, value in pairs], keys=[key for key, _ in pairs], codec=codec)
         self.log.append_as_leader(data, 0)
-        self.log.set_high_watermark(self.log.end_offset)
+        self.log.raise_high_watermark(self.log.end_offset)
 
     def clean(self, memory: int = MEMORY) -> None:
         self.log.roll()
@@ -190,11 +190,11 @@ def test_undecided_transactions_are_left_alone_and_aborted_ones_go(stage: Stage)
     send(b"two", 1, 1)
     end(1, False)
     send(b"three", 2, 1)
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     stage.clean()
     assert [value for _, _, value in stage.live()] == [b"one", b"three"]  # the third is undecided
     end(1, True)
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     stage.write((b"z", b"z"))
     stage.clean()
     assert [value for _, _, value in stage.live()] == [b"three", b"z"]
@@ -204,7 +204,7 @@ def test_undecided_transactions_are_left_alone_and_aborted_ones_go(stage: Stage)
     again = Stage(stage.path)
     assert [value for _, _, value in again.live()] == [b"three", b"z"]
     assert again.log.producers.producers[1].last_sequence == 2
-    assert again.log.producers.first_undecided_offset() == -1
+    assert open_transaction(again.log.producers) == -1
     again.manager.abandon()
 
 
@@ -214,7 +214,7 @@ def test_markers_go_after_their_transactions(stage: Stage) -> None:
         data = batch(b"%d" % number, key=b"a", producer=(1, 0, number), transactional=True)
         log.append_as_leader(data, 0)
         log.append_as_leader(marker(1, 0, commit=True), 0, Origin.COORDINATOR)
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
 
     def markers() -> list[int]:
         found = []
@@ -239,7 +239,7 @@ def test_a_producers_last_sequence_survives_its_records(stage: Stage) -> None:
     log = stage.log
     for number in range(5):
         log.append_as_leader(batch(b"x", key=b"a", producer=(1, 3, number)), 0)
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     stage.write((b"a", b"last"))
     stage.clean()
     assert [value for _, _, value in stage.live()] == [b"last"]
@@ -262,7 +262,7 @@ def test_the_checkpoint_says_how_far_it_got(stage: Stage) -> None:
     for content, is_clean in ((Path(path).read_text(), True), ("nonsense", False)):
         Path(path).write_text(content)
         again = Stage(stage.path)
-        again.log.set_high_watermark(again.log.end_offset)
+        again.log.raise_high_watermark(again.log.end_offset)
         assert (Cleaner(again.manager, MEMORY).due(NOW) == []) is is_clean
         again.manager.abandon()
 
@@ -333,7 +333,7 @@ def test_killed_at_any_step_of_a_compaction(tmp_path: Path) -> None:
         assert set(after) <= set(found) <= set(before), steps
         assert again.log.end_offset == 60
         assert [offset for offset, _, _ in found] == sorted({offset for offset, _, _ in found})
-        again.log.set_high_watermark(60)
+        again.log.raise_high_watermark(60)
         again.clean()
         assert again.live() == after
         again.manager.abandon()

@@ -75,7 +75,7 @@ def live(log: Log, journal: Journal) -> list[Moment]:
     number -= 20  # the truncated ones come again
     log.producers.producers.pop(1, None)
     append(10)
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     log.raise_log_start(15)
     done()
     retain(log, NOW)

@@ -114,7 +114,7 @@ def fill(stage: Stage, *, clean: bool) -> None:
         for _ in range(number + 3):
             log.append_as_leader(batch(b"%d" % number), 0)
         log.flush()
-        log.set_high_watermark(number + 2)
+        log.raise_high_watermark(number + 2)
         log.raise_log_start(number + 1)
         log.append_as_leader(batch(b"last"), 0)
     manager.checkpoints.write_all()

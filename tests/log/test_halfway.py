@@ -15,10 +15,9 @@ from ixion.log.log import Log
 from ixion.log.manager import LogManager
 from ixion.log.reader import read
 from ixion.log.retention import retain
-from ixion.log.timestamps import find_by_timestamp
 from ixion.model.errors import KafkaError
 from tests.log.faults import FaultyFiles
-from tests.log.support import NOW, Box, Clock, QuickFiles, batch, stored
+from tests.log.support import NOW, Box, Clock, QuickFiles, batch, find_by_timestamp, stored
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=50)
 
@@ -160,7 +159,7 @@ def filled(path: Path, files: QuickFiles) -> tuple[LogManager, Log]:
     if not log.end_offset:
         for number in range(24):
             log.append_as_leader(batch(b"%d" % number * 20, key=b"k%d" % (number % 5)), 0)
-        log.set_high_watermark(log.end_offset)
+        log.raise_high_watermark(log.end_offset)
         log.roll()
     return manager, log
 

@@ -72,7 +72,7 @@ class Stage:
         self.cleaner = Cleaner(self.manager, 24 * 1000)
         for number in range(40):
             self.log.append_as_leader(batch(b"%d" % number * 20, key=b"k%d" % (number % 3)), 0)
-        self.log.set_high_watermark(self.log.end_offset)
+        self.log.raise_high_watermark(self.log.end_offset)
         self.log.roll()
 
     def close_idle_files(self) -> None:
@@ -164,7 +164,7 @@ def test_a_log_is_truncated_under_its_compaction(stage: Stage, to: int, step: in
         if steps == step + 1:
             stage.log.truncate_to(to)
             stage.log.append_as_leader(batch(b"new", key=b"k0"), 0)
-            stage.log.set_high_watermark(stage.log.end_offset)
+            stage.log.raise_high_watermark(stage.log.end_offset)
 
     stage.files.on_read = stage.unless_locked(truncate)
     stage.cleaner.clean_dirtiest(NOW)

@@ -123,14 +123,14 @@ class LogMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def delete_records(self, data: st.DataObject) -> None:
         self.mark()
-        self.log.set_high_watermark(self.log.end_offset)
+        self.log.raise_high_watermark(self.log.end_offset)
         self.log.raise_log_start(data.draw(st.integers(0, self.log.end_offset)))
         self.model = [record for record in self.model if record[0] >= self.log.log_start]
 
     @rule()
     def retain(self) -> None:
         self.mark()
-        self.log.set_high_watermark(self.log.end_offset)
+        self.log.raise_high_watermark(self.log.end_offset)
         retain(self.log, self.now_ms)
         delete_doomed(self.log, self.now_ms)
         self.model = [record for record in self.model if record[0] >= self.log.log_start]
@@ -139,7 +139,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def compact(self) -> None:
         self.mark()
-        self.log.set_high_watermark(self.log.end_offset)
+        self.log.raise_high_watermark(self.log.end_offset)
         part = dirty_part(self.log, self.checkpointed, self.now_ms)
         if not part.dirty_bytes:
             return

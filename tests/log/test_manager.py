@@ -88,7 +88,7 @@ def test_logs_spread_over_the_directories_and_come_back(stage: Stage) -> None:
     for partition in range(4):
         log = manager.create("orders", partition, TOPIC_ID)
         log.append_as_leader(batch(b"%d" % partition), 7)
-        log.set_high_watermark(1)
+        log.raise_high_watermark(1)
     assert [len(list(Path(path).glob("orders-*"))) for path in stage.paths] == [2, 2]
     manager.close(5)
     for path in stage.paths:
@@ -126,7 +126,7 @@ def test_a_damaged_checkpoint_costs_time_not_data(stage: Stage, name: str) -> No
     manager = stage.manager()
     log = manager.create("orders", 0)
     log.append_as_leader(batch(b"a"), 0)
-    log.set_high_watermark(1)
+    log.raise_high_watermark(1)
     manager.close()
     (Path(stage.paths[0]) / name).write_bytes(b"\x00\xff")
     again = stage.manager()
@@ -139,7 +139,7 @@ def test_the_log_start_survives_a_restart(stage: Stage) -> None:
     manager = stage.manager()
     log = manager.create("orders", 0)
     log.append_as_leader(batch(b"a", b"b", b"c"), 0)
-    log.set_high_watermark(3)
+    log.raise_high_watermark(3)
     log.raise_log_start(2)
     manager.close()
     again = stage.manager()
@@ -306,7 +306,7 @@ def test_a_recreated_topic_inherits_no_offsets(stage: Stage) -> None:
     for number in range(2):
         log = manager.create("orders", number, None, manager.directories[0])
         log.append_as_leader(batch(*[b"old"] * 9), 0)
-        log.set_high_watermark(9)
+        log.raise_high_watermark(9)
         log.raise_log_start(7)
         log.flush()
     manager.checkpoints.write_all()

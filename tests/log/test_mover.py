@@ -73,7 +73,7 @@ class Stage:
         log = self.manager.create("orders", 0, os.urandom(16), self.manager.directories[0])
         for number in range(appends):
             log.append_as_leader(batch(b"%d" % number * 20, key=b"k%d" % (number % 3)), number // 10)
-        log.set_high_watermark(log.end_offset)
+        log.raise_high_watermark(log.end_offset)
         return log
 
     def mover(self, to: int = 1) -> Mover:
@@ -111,7 +111,7 @@ def test_everything_moves(stage: Stage) -> None:
     log.append_as_leader(marker(8, 0, commit=False), 3, Origin.COORDINATOR)
     log.append_as_leader(batch(b"open", producer=(9, 0, 0), transactional=True), 3)
     log.assign_epoch(5, log.end_offset)
-    log.set_high_watermark(log.end_offset - 1)
+    log.raise_high_watermark(log.end_offset - 1)
     before = stored(log)
     moved = stage.mover().run()
     assert stage.manager.get("orders", 0) is moved
@@ -146,7 +146,7 @@ def test_a_log_that_starts_within_a_batch_and_knows_producers_without_batches(st
     log.roll()
     log.append_as_leader(batch(b"a", b"b", b"c"), 0)
     log.append_as_leader(batch(b"d"), 0)
-    log.set_high_watermark(5)
+    log.raise_high_watermark(5)
     log.raise_log_start(2)
     stage.manager.look_after()
     assert log.segments.first.base_offset == 1
@@ -300,7 +300,7 @@ def test_all_records_are_deleted_in_the_last_minute(stage: Stage) -> None:
     def go_on_and_delete() -> None:
         for _ in range(20):
             log.append_as_leader(batch(b"new"), 7)
-        log.set_high_watermark(50)
+        log.raise_high_watermark(50)
         log.raise_log_start(40)
         stage.manager.look_after()
 
@@ -496,7 +496,7 @@ def test_killed_at_any_step_of_a_move(tmp_path: Path) -> None:
     log.append_as_leader(batch(b"deleted", b"a", b"b"), 0)
     for _ in range(4):
         log.append_as_leader(batch(b"x" * 100), 0)
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     log.raise_log_start(1)
     stage.manager.checkpoints.write_all()
     expected = stored(log)
@@ -547,7 +547,7 @@ def without_room(stage: Stage) -> Log:
     current = stage.create()
     current.append_as_leader(batch(b"undone", producer=(7, 0, 0), transactional=True), 3)
     current.append_as_leader(marker(7, 0, commit=False), 3, Origin.COORDINATOR)
-    current.set_high_watermark(current.end_offset)
+    current.raise_high_watermark(current.end_offset)
     current.raise_log_start(3)
 
     def meddle(path: str) -> None:
@@ -569,7 +569,7 @@ def test_the_next_start_deletes_a_folder_that_a_move_could_not_delete(stage: Sta
     assert [(Path(path) / ".kafka_cleanshutdown").exists() for path in stage.paths] == [False, True]
     stage.start()
     log = stage.manager.logs["orders", 0]
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     assert (log.log_start, stored(log, isolation=Isolation.COMMITTED)) == (start, expected)
     stage.clock.now_ms += 10_000
     stage.manager.doomed_folders.delete_due(stage.clock.now_ms)
@@ -607,7 +607,7 @@ def test_the_copy_is_not_truncated_under_the_lock_of_the_log_in_use(stage: Stage
     """A truncation writes checkpoints, and a thread that writes them takes the locks of logs."""
     current = stage.manager.create("orders", 0, os.urandom(16), stage.manager.directories[0])
     current.append_as_leader(batch(*[b"one batch"] * 10), 0)
-    current.set_high_watermark(10)
+    current.raise_high_watermark(10)
     current.raise_log_start(5)
     mover = stage.mover()
     future = stage.manager.futures.create("orders", 0, stage.manager.directories[1])

@@ -57,7 +57,7 @@ def filled(path: Path, files: Refusing, timestamp: int = NOW) -> LogManager:
         for number in range(20):
             data = batch(b"%d" % number * 10, key=b"k%d" % (number % 3), timestamp=timestamp)
             log.append_as_leader(data, 0)
-        log.set_high_watermark(log.end_offset)
+        log.raise_high_watermark(log.end_offset)
     manager.close()
     return start(path, files)
 
@@ -70,7 +70,7 @@ def damage_times(log: Log) -> None:
 def test_retention_goes_on_behind_a_damaged_log(tmp_path: Path) -> None:
     manager = filled(tmp_path, Refusing(), NOW - 5000)
     for log in manager.logs.values():
-        log.set_high_watermark(log.end_offset)
+        log.raise_high_watermark(log.end_offset)
     first = manager.logs["orders", 0]
     damage_times(first)
     manager.look_after()
@@ -81,7 +81,7 @@ def test_retention_goes_on_behind_a_damaged_log(tmp_path: Path) -> None:
 def test_compaction_goes_on_behind_a_damaged_log(tmp_path: Path) -> None:
     manager = filled(tmp_path, Refusing())
     for log in manager.logs.values():
-        log.set_high_watermark(log.end_offset)
+        log.raise_high_watermark(log.end_offset)
     damage_times(manager.logs["orders", 0])
     cleaner = Cleaner(manager, 24 * 1000)
     assert cleaner.clean_dirtiest(NOW) is not None
@@ -97,7 +97,7 @@ def test_a_log_whose_compaction_found_no_room_is_compacted_when_there_is(tmp_pat
     files = Refusing()
     manager = filled(tmp_path, files)
     for log in manager.logs.values():
-        log.set_high_watermark(log.end_offset)
+        log.raise_high_watermark(log.end_offset)
     cleaner = Cleaner(manager, 24 * 1000)
     files.part, files.code = CLEANER_OFFSETS, errno.ENOSPC
     assert cleaner.clean_dirtiest(NOW) is None
@@ -106,7 +106,7 @@ def test_a_log_whose_compaction_found_no_room_is_compacted_when_there_is(tmp_pat
     manager.directories[0].state.full = False
     for log in manager.logs.values():
         log.append_as_leader(batch(b"x" * 300), 0)
-        log.set_high_watermark(log.end_offset)
+        log.raise_high_watermark(log.end_offset)
     assert cleaner.clean_dirtiest(NOW) is not None
     manager.abandon()
 
@@ -116,7 +116,7 @@ def test_a_log_that_is_loaded_while_a_checkpoint_is_written_keeps_its_entry(tmp_
     files = Refusing()
     manager = filled(tmp_path, files)
     for log in manager.logs.values():
-        log.set_high_watermark(log.end_offset)
+        log.raise_high_watermark(log.end_offset)
         log.raise_log_start(7)
     manager.checkpoints.write_log_starts()
     path = str(tmp_path / LOG_STARTS)

@@ -13,7 +13,7 @@ from ixion.log.producer_state import MOST_OFFERED, MOST_PRODUCERS, ProducerState
 from ixion.log.reader import Isolation, read
 from ixion.log.snapshot_file import decode_snapshot, encode_snapshot
 from ixion.model.errors import ErrorCode, KafkaError
-from tests.log.support import NOW, Box, batch, marker, stored
+from tests.log.support import NOW, Box, batch, marker, open_transaction, stored
 
 LAST = (1 << 31) - 1
 
@@ -125,7 +125,7 @@ def test_a_silent_producer_is_forgotten_unless_its_transaction_is_open(box: Box)
     assert log.expire_producers(NOW + DAY_MS - 1) == 0
     assert log.expire_producers(NOW + DAY_MS) == 1
     assert send(log, 77, producer=1) == 2
-    assert log.producers.first_undecided_offset() == 1
+    assert open_transaction(log.producers) == 1
 
 
 def test_an_open_transaction_holds_the_last_stable_offset(box: Box) -> None:
@@ -134,14 +134,14 @@ def test_an_open_transaction_holds_the_last_stable_offset(box: Box) -> None:
     send(log, 0, producer=2, transactional=True)
     send(log, 0, producer=3, transactional=True)
     send(log, 1, producer=1)
-    log.set_high_watermark(4)
+    log.raise_high_watermark(4)
     assert log.last_stable_offset == 1
     end(log, commit=False, producer=3)
-    log.set_high_watermark(5)
+    log.raise_high_watermark(5)
     assert log.last_stable_offset == 1
     end(log, commit=True, producer=2)
     assert log.last_stable_offset == 1  # the marker is not below the high watermark yet
-    log.set_high_watermark(6)
+    log.raise_high_watermark(6)
     assert log.last_stable_offset == 6
     aborted = read(log, 0, 10_000, Isolation.COMMITTED).aborted
     assert aborted is not None
@@ -155,7 +155,7 @@ def test_a_reader_at_read_committed_stops_at_the_last_stable_offset(box: Box) ->
     send(log, 0, producer=1)
     send(log, 0, producer=2, transactional=True)
     send(log, 1, producer=1)
-    log.set_high_watermark(3)
+    log.raise_high_watermark(3)
     assert [offset for offset, _ in stored(log, 0, Isolation.COMMITTED)] == [0]
     assert [offset for offset, _ in stored(log, 0, Isolation.HIGH_WATERMARK)] == [0, 1, 2]
     assert read(log, 1, 100, Isolation.COMMITTED).records == b""
@@ -184,7 +184,7 @@ def test_markers_are_fenced_by_producer_and_coordinator_epoch(box: Box) -> None:
 def test_a_marker_without_a_transaction_fences_and_changes_nothing_else(box: Box) -> None:
     log = box.open()
     end(log, commit=False, epoch=4)
-    log.set_high_watermark(1)
+    log.raise_high_watermark(1)
     assert log.last_stable_offset == 1
     assert log.segments.active.txn_index.entries() == []
     refused(log, ErrorCode.INVALID_PRODUCER_EPOCH, 0, epoch=3)
@@ -214,13 +214,13 @@ def test_a_restart_remembers_producers_and_transactions(box: Box, clean: bool) -
         if number == 6:
             end(log, commit=False, producer=2)
     assert len(log.segments) > 2
-    first_unstable = log.producers.first_undecided_offset()
+    first_unstable = open_transaction(log.producers)
     if clean:
         log.close()
     else:
         log.abandon()
     again = box.open(clean=clean)
-    assert again.producers.first_undecided_offset() == first_unstable == 16
+    assert open_transaction(again.producers) == first_unstable == 16
     refused(again, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 11, producer=1)
     assert again.append_as_leader(batch(b"v", producer=(1, 0, 9)), 0).duplicate
     assert send(again, 10, producer=1) == 21
@@ -238,9 +238,9 @@ def test_truncation_takes_the_producer_state_back(box: Box) -> None:
     assert log.end_offset == 7
     assert send(log, 4, producer=1) == 7
     assert send(log, 3, producer=2, transactional=True) == 8
-    assert log.producers.first_undecided_offset() == 1
+    assert open_transaction(log.producers) == 1
     log.truncate_to(1)
-    assert log.producers.first_undecided_offset() == -1
+    assert open_transaction(log.producers) == -1
 
 
 def test_a_snapshot_round_trips_and_notices_every_flipped_bit() -> None:

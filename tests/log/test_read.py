@@ -11,11 +11,10 @@ from ixion.log.handle import FileSlice
 from ixion.log.log import Log
 from ixion.log.reader import UNVERIFIED, Isolation, read, read_slice
 from ixion.log.retention import delete_doomed, take_out
-from ixion.log.timestamps import find_by_timestamp, find_max_timestamp
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.protocol.codec.sink import joined
 from ixion.records.batches import iter_batches
-from tests.log.support import NOW, Box, QuickFiles, batch, stored
+from tests.log.support import NOW, Box, QuickFiles, batch, find_by_timestamp, find_max_timestamp, stored
 
 
 def fill(log: Log, batches: int = 30, records: int = 3, size: int = 40) -> None:
@@ -53,7 +52,7 @@ def test_a_read_gives_whole_batches_within_its_limits(data: st.DataObject) -> No
         for size in data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=25)):
             ends.append(ends[-1] + 2)
             log.append_as_leader(batch(b"x" * size, b"y"), 0)
-        log.set_high_watermark(data.draw(st.sampled_from(ends)))
+        log.raise_high_watermark(data.draw(st.sampled_from(ends)))
         for _ in range(8):
             offset = data.draw(st.integers(0, log.end_offset))
             max_bytes = data.draw(st.integers(0, 2500))
@@ -94,7 +93,7 @@ def test_the_end_of_the_log_is_empty(log: Log) -> None:
 
 
 def test_records_below_the_log_start_are_gone(log: Log) -> None:
-    log.set_high_watermark(50)
+    log.raise_high_watermark(50)
     log.raise_log_start(31)
     with pytest.raises(KafkaError) as caught:
         read(log, 30, 100)
@@ -132,9 +131,7 @@ def test_a_reader_that_comes_back_needs_no_search(log: Log, monkeypatch: pytest.
     assert log.segments.at(slot)._hints[following] == piece.position + piece.size
 
 
-def test_the_high_watermark_stays_within_the_log(log: Log) -> None:
-    assert log.set_high_watermark(1000) == 90
-    assert log.set_high_watermark(-5) == 0
+def test_the_high_watermark_only_grows_and_stays_within_the_log(log: Log) -> None:
     assert log.raise_high_watermark(10)
     assert not log.raise_high_watermark(10)
     with pytest.raises(ValueError, match="beyond its end"):

@@ -17,7 +17,7 @@ from ixion.log.reader import read
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batches import iter_batches
 from tests.log.faults import FaultyFiles
-from tests.log.support import NOW, Box, QuickFiles, batch, marker, stored
+from tests.log.support import NOW, Box, QuickFiles, batch, marker, open_transaction, stored
 
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
 
@@ -41,7 +41,7 @@ def full(box: Box) -> Box:
     box.config = CONFIG
     log = box.open()
     fill(log)
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     log.close()
     return box
 
@@ -52,7 +52,7 @@ def facts(log: Log) -> tuple[object, ...]:
         log.end_offset,
         log.epochs.entries(),
         [txn.fields() for segment in log.segments for txn in segment.txn_index.entries()],
-        log.producers.first_undecided_offset(),
+        open_transaction(log.producers),
         {entry.producer_id: entry.last_sequence for entry in log.producers.producers.values()},
     )
 
@@ -295,7 +295,7 @@ def test_a_clean_log_is_opened_without_reading_it(box: Box) -> None:
 def test_a_truncation_inside_a_batch_does_not_move_the_log_start_back(box: Box) -> None:
     log = box.open()
     log.append_as_leader(batch(b"a", b"b", b"c", b"d"), 0)
-    log.set_high_watermark(4)
+    log.raise_high_watermark(4)
     log.raise_log_start(2)
     log.truncate_to(3)
     assert (log.log_start, log.end_offset, log.high_watermark) == (2, 2, 2)

@@ -17,10 +17,9 @@ from ixion.log.mover import Mover
 from ixion.log.prepare import Origin
 from ixion.log.reader import Isolation, read
 from ixion.log.retention import retain
-from ixion.log.timestamps import find_by_timestamp
 from ixion.model.errors import ErrorCode, KafkaError
 from tests.log.faults import FaultyFiles
-from tests.log.support import NOW, Clock, batch, marker, stored
+from tests.log.support import NOW, Clock, batch, find_by_timestamp, marker, stored
 
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=100, retention_ms=1 << 40)
 
@@ -53,7 +52,7 @@ def filled(path: Path, files: FaultyFiles | None = None) -> tuple[LogManager, Lo
         if number % 5 == 0:
             log.append_as_leader(batch(b"gone", producer=(number, 0, 0), transactional=True), 0)
             log.append_as_leader(marker(number, 0, commit=False), 0, Origin.COORDINATOR)
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     assert len(log.segments) > 2
     manager.close()
     return start(path, files)

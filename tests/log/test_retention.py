@@ -19,13 +19,13 @@ from tests.log.support import NOW, Box, batch, stored
 SIZE = len(batch(b"x" * 100))
 
 
-def fill(box: Box, batches: int = 10) -> Log:
-    """Two batches a segment, a batch a second."""
+def fill(box: Box, batches: int = 10, seen: int = 10) -> Log:
+    """Two batches a segment, a batch a second; consumers see the first `seen` of them."""
     box.config = replace(box.config, segment_bytes=SIZE * 2, segment_ms=1 << 40)
     log = box.open()
     for number in range(batches):
         log.append_as_leader(batch(b"x" * 100, timestamp=NOW + number * 1000), 0)
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(min(seen, batches))
     return log
 
 
@@ -58,8 +58,7 @@ def test_a_log_that_is_old_altogether_goes_on_with_an_empty_segment(box: Box) ->
 
 def test_nothing_beyond_the_high_watermark_goes(box: Box) -> None:
     box.config = LogConfig(retention_ms=5000)
-    log = fill(box)
-    log.set_high_watermark(5)
+    log = fill(box, seen=5)
     assert retain(log, NOW + DAY_MS) == 2
     assert bases(log) == [4, 6, 8]
 
@@ -68,7 +67,7 @@ def test_a_wrong_future_timestamp_holds_its_segment(box: Box) -> None:
     box.config = LogConfig(retention_ms=5000)
     log = fill(box, 4)
     log.append_as_leader(batch(b"x", timestamp=NOW + 100 * DAY_MS), 0)
-    log.set_high_watermark(5)
+    log.raise_high_watermark(5)
     assert retain(log, NOW + DAY_MS) == 2
     assert bases(log) == [4]
 

@@ -61,7 +61,7 @@ def filled(paths: list[Path], files: Watch, config: LogConfig = CONFIG) -> tuple
     log = manager.create("orders", 0, topic_id=b"0123456789abcdef", directory=manager.directories[0])
     for number in range(40):
         log.append_as_leader(batch(b"%d" % number * 20, key=b"k%d" % (number % 3)), 0)
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     log.roll()
     files.logs.append(log)
     files.syncs = files.locked = 0

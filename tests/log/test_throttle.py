@@ -68,7 +68,7 @@ def test_a_compaction_reads_and_writes_no_faster(tmp_path: Path, rate: int) -> N
     for number in range(100):
         log.append_as_leader(batch(b"x" * 50, key=b"%d" % (number % 10)), 0)
     log.roll()
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     seconds = Seconds()
     cleaner = Cleaner(manager, 1 << 20, throttle=Throttle(math.inf, seconds, seconds.sleep))
     cleaner.reconfigure(1 << 20, 0.9, rate)
@@ -87,7 +87,7 @@ def test_the_load_factor_bounds_the_keys_of_one_pass(tmp_path: Path) -> None:
     for number in range(100):
         log.append_as_leader(batch(b"x", key=b"%d" % number), 0)
     log.roll()
-    log.set_high_watermark(log.end_offset)
+    log.raise_high_watermark(log.end_offset)
     cleaner = Cleaner(manager, 24 * 100)
     cleaner.reconfigure(24 * 100, 0.25, math.inf)
     assert cleaner.clean_dirtiest(NOW) is not None

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from ixion.log.config import LogConfig
 from ixion.log.log import Log
-from ixion.log.timestamps import RECORDS_A_STEP, find_by_timestamp, find_max_timestamp, search_by_timestamp
+from ixion.log.timestamps import RECORDS_A_STEP, search_by_timestamp
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.builder import BatchBuilder
-from tests.log.support import NOW, Box, QuickFiles, batch
+from tests.log.support import NOW, Box, QuickFiles, batch, find_by_timestamp, find_max_timestamp
 
 
 class Reads(QuickFiles):
@@ -57,7 +57,7 @@ def test_the_first_record_at_or_after_a_time(
             log.append_as_leader(builder.build(), 0)
         if cut < log.end_offset:
             log.truncate_to(cut)
-        log.set_high_watermark(log.end_offset)
+        log.raise_high_watermark(log.end_offset)
         log.raise_log_start(min(start, log.end_offset))
         if restart != "no":
             log_start = log.log_start

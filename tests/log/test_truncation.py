@@ -13,10 +13,9 @@ from ixion.log.manager import LogManager
 from ixion.log.names import LOG
 from ixion.log.prepare import Origin
 from ixion.log.retention import retain
-from ixion.log.timestamps import find_by_timestamp, find_max_timestamp
 from ixion.model.errors import ErrorCode, KafkaError
 from tests.log.faults import FaultyFiles
-from tests.log.support import NOW, Box, Clock, QuickFiles, batch, marker, stored
+from tests.log.support import NOW, Box, Clock, QuickFiles, batch, find_by_timestamp, find_max_timestamp, marker, stored
 
 # Rising, equal, and one that towers over what follows.
 TIMES = [NOW + time for time in (5, 9, 3, 3, 40, 7, 8, 41, 41, 2, 60, 1, 61, 4, 4, 4)]
@@ -58,7 +57,7 @@ def test_retention_by_time_after_a_truncation(box: Box) -> None:
     for number in range(10):
         log.append_as_leader(batch(b"x", timestamp=NOW + number), 0)
     log.truncate_to(5)
-    log.set_high_watermark(5)
+    log.raise_high_watermark(5)
     assert retain(log, NOW + 900) == 0
     assert retain(log, NOW + 1005) == 1
     assert log.log_start == 5
@@ -158,7 +157,7 @@ def test_recovery_reads_records_that_replaced_flushed_ones(tmp_path: Path, kille
     manager, log = begin_managed(tmp_path)
     for number in range(20):
         log.append_as_leader(batch(b"old %d" % number * 10), 0)
-    log.set_high_watermark(20)
+    log.raise_high_watermark(20)
     log.flush()
     manager.checkpoints.write_all()
     if killed_halfway:  # after the cut, before the checkpoint is lowered

@@ -52,6 +52,6 @@ def test_compaction_keeps_the_last_value_of_every_key(tmp_path: Path) -> None:
     stage = Stage(tmp_path, SMALL)
     for value in (b"1", b"2"):
         stage.log.append_as_leader(change(value), 0, Origin.WHOLE_CHANGE)
-    stage.log.set_high_watermark(stage.log.end_offset)
+    stage.log.raise_high_watermark(stage.log.end_offset)
     stage.clean()
     assert [value for _, _, value in stage.live()] == [b"2"] * len(KEYS)

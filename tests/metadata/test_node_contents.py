@@ -100,7 +100,6 @@ SAMPLES: list[Sample] = [
     ("config", {"retention.ms": "1", "é": "主题 \"'\\"}, config_node.encode_config, config),
     ("config", {}, config_node.encode_config, config),
     ("config change", "topics/t", notification_node.encode_config_change, notification_node.decode_config_change),
-    ("isr", [("t", 0), ("u", 3)], notification_node.encode_isr_change, notification_node.decode_isr_change),
     ("acls", RULES, acl_node.encode_acls, acls),
     ("acl change", ORDERS, acl_node.encode_acl_change, partial(acl_node.decode_acl_change, PatternKind.LITERAL)),
     (

@@ -86,7 +86,6 @@ class FetchSessions:
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self.sessions: dict[int, FetchSession] = {}
-        self.evicted = 0
 
     @property
     def partitions(self) -> int:
@@ -131,5 +130,4 @@ class FetchSessions:
 
     def _evict(self, session: FetchSession) -> bool:
         del self.sessions[session.id]
-        self.evicted += 1
         return True

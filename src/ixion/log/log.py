@@ -272,13 +272,6 @@ class Log:
     def size(self) -> int:
         return self.segments.total_size
 
-    def set_high_watermark(self, offset: int) -> int:
-        """Moves the high watermark in either direction, within the log; returns it."""
-        with self.lock:
-            self.high_watermark = min(max(offset, self.log_start), self.end_offset)
-            self.producers.on_high_watermark(self.high_watermark)
-            return self.high_watermark
-
     def raise_high_watermark(self, offset: int) -> bool:
         """Moves the high watermark forward only; False if it does not move."""
         if offset > self.end_offset:

@@ -251,12 +251,6 @@ class ProducerState:
                 first = offset
         return first
 
-    def first_undecided_offset(self) -> int:
-        """The first offset of the earliest open transaction; -1 if none is open."""
-        for offset in self._open:
-            return offset
-        return NO_OFFSET
-
     def on_high_watermark(self, high_watermark: int) -> None:
         """Drops ended transactions whose marker is below the high watermark: they are stable."""
         if self._ended:

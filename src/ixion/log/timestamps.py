@@ -14,15 +14,13 @@ may have millions of records.
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
 
 from ixion.log.corrupt import CorruptFileError
 from ixion.log.log import Log
 from ixion.log.scan import Scan
 from ixion.log.segment import Segment
 from ixion.timer.turns import Steps
-
-T = TypeVar("T")
 
 RECORDS_A_STEP: Final = 256
 BATCHES_A_STEP: Final = 64
@@ -37,16 +35,6 @@ class TimedOffset:
         self.timestamp = timestamp
         self.offset = offset
         self.leader_epoch = leader_epoch
-
-
-def find_by_timestamp(log: Log, timestamp: int) -> TimedOffset | None:
-    """`search_by_timestamp` without pauses."""
-    return _finish(search_by_timestamp(log, timestamp))
-
-
-def find_max_timestamp(log: Log) -> TimedOffset | None:
-    """`search_max_timestamp` without pauses."""
-    return _finish(search_max_timestamp(log))
 
 
 def search_by_timestamp(log: Log, timestamp: int) -> Steps[TimedOffset | None]:
@@ -161,12 +149,3 @@ def _walk(scan: Scan, start: int, timestamp: int) -> Steps[TimedOffset | None]:
             if number % RECORDS_A_STEP == 0:
                 yield
     return None
-
-
-def _finish(steps: Steps[T]) -> T:
-    try:
-        while True:
-            next(steps)
-    except StopIteration as end:
-        result: T = end.value
-        return result

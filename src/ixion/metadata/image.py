@@ -82,14 +82,6 @@ class ClusterImage:
             self.version += 1
         return topic
 
-    def put_partition(self, name: str, partition: PartitionImage) -> None:
-        partitions = self.topics[name].partitions
-        if partition.number == len(partitions):
-            partitions.append(partition)
-        else:
-            partitions[partition.number] = partition
-        self.version += 1
-
     def topic_config(self, name: str) -> dict[str, str] | None:
         """The topic's own settings; None if neither the topic nor its settings are known."""
         topic = self.topics.get(name)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from ixion.metadata.content import from_json, to_json
-from ixion.model.topic_partition import TopicPartition
 
 LOG_DIR_FAILED: Final = 1
 
@@ -23,18 +21,6 @@ def decode_config_change(data: bytes) -> str:
         return str(members["entity_path"])
 
     return from_json("the config change", data, read)
-
-
-def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
-    changed = [{"topic": topic, "partition": number} for topic, number in partitions]
-    return to_json({"version": 1, "partitions": changed})
-
-
-def decode_isr_change(data: bytes) -> list[TopicPartition]:
-    def read(members: dict[str, Any]) -> list[TopicPartition]:
-        return [(str(entry["topic"]), int(entry["partition"])) for entry in members["partitions"]]
-
-    return from_json("the ISR change", data, read)
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:

@@ -93,12 +93,8 @@ class Validated:
         self.batch = batch
         self.count: i64 = batch.count
         self.last_offset_delta: i64 = batch.last_offset_delta
-        # The latest create time, and the first record that has it; -1 if no record has a timestamp.
-        self.max_timestamp: i64 = NO_TIMESTAMP
-        self.offset_delta_of_max_timestamp: i64 = -1
-        # Size of the batch as sent, and of its header and records without compression.
-        self.size_in_bytes: i64 = batch.size_in_bytes
-        self.inflated_size: i64 = RECORDS
+        self.max_timestamp: i64 = NO_TIMESTAMP  # the latest create time; -1 if no record has a timestamp
+        self.size_in_bytes: i64 = batch.size_in_bytes  # as sent
         # False: the topic has another codec, so the batch must be recoded before the append.
         self.in_place = rules.codec is None or rules.codec is batch.codec
         # The delivery headers of the records, in order; empty if the topic ignores them.
@@ -123,7 +119,6 @@ def validate_produce(
     pass_over = Pass(batch, rules, now_ms)
     if batch.codec_id == 0:
         walker = batch.walker()
-        pass_over.result.inflated_size += walker.end - walker.position
         pass_over.walk(walker)
         pass_over.finish(walker.end - walker.position)
     else:
@@ -185,7 +180,6 @@ def walk_compressed(batch: BatchView, pass_over: Pass, limits: InflateLimits) ->
     for chunk in inflate_chunks(batch.codec, batch.payload(), limits):
         held.append(chunk)
         held_size += len(chunk)
-        pass_over.result.inflated_size += len(chunk)
         # Join pieces only when the cut record is whole: joining at every piece would copy a large record many times.
         if held_size < wanted:
             continue
@@ -242,7 +236,6 @@ class Pass:
             timestamp = walker.timestamp(base)
             if timestamp > max_timestamp:
                 max_timestamp = timestamp
-                result.offset_delta_of_max_timestamp = self._index
             if (
                 self._checks_time
                 and (timestamp < self._earliest or timestamp > self._latest)

@@ -71,7 +71,6 @@ class Partition:
         self.is_alive: Callable[[int], bool] = always  # whether a broker is one of the live ones
         self._isr_wanted: tuple[int, ...] | None = None  # requested, not answered yet
         self.clock_ms = clock_ms
-        self.appended_ms = 0
         self.covers: Partition | None = None  # of a sibling: the partition whose delayed records wait in it
         self.schedule: Scheduling | None = None  # takes appends if records may have a delivery delay
         self.samples = SAMPLES  # how many more batches are searched for x-deliver-… headers

@@ -31,11 +31,10 @@ UNSUPPORTED_VERSION: Final = int(ErrorCode.UNSUPPORTED_VERSION)
 class Pending:
     """A request that waits for its response."""
 
-    def __init__(self, key: i64, version: i64, correlation_id: i64, sent_ms: i64) -> None:
+    def __init__(self, key: i64, version: i64, correlation_id: i64) -> None:
         self.key: i64 = key
         self.version: i64 = version
         self.correlation_id: i64 = correlation_id
-        self.sent_ms: i64 = sent_ms
 
 
 class ResponseFrame:
@@ -45,7 +44,6 @@ class ResponseFrame:
         self.key: i64 = pending.key
         self.version: i64 = pending.version
         self.correlation_id: i64 = pending.correlation_id
-        self.sent_ms: i64 = pending.sent_ms
         self.data = data
         self.start: i64 = start
         self.end: i64 = end
@@ -73,9 +71,7 @@ class ClientConnection:
     def in_flight(self) -> int:
         return len(self._pending)
 
-    def request(
-        self, key: i64, version: i64, body: Struct, now_ms: i64, *, answered: bool = True
-    ) -> tuple[int, list[Buffer]]:
+    def request(self, key: i64, version: i64, body: Struct, *, answered: bool = True) -> tuple[int, list[Buffer]]:
         """The correlation id and the buffers to send. `answered=False` for a Produce with acks=0: no response."""
         correlation_id = self._next_id
         header = RequestHeader(
@@ -84,7 +80,7 @@ class ClientConnection:
         parts = frame_request(header, body)
         self._next_id = 0 if correlation_id == LAST_ID else correlation_id + 1
         if answered:
-            self._pending.append(Pending(key, version, correlation_id, now_ms))
+            self._pending.append(Pending(key, version, correlation_id))
         return correlation_id, parts
 
     def receive(self, data: bytes) -> None:
@@ -119,10 +115,6 @@ class ClientConnection:
             raise self._broken(WireError(Looks.ORDER, text))
         self._pending.popleft()
         return ResponseFrame(due, data, start, end)
-
-    def oldest_sent_ms(self) -> int | None:
-        """When the oldest pending request was sent; a request timeout counts from there."""
-        return self._pending[0].sent_ms if self._pending else None
 
     def _broken(self, fault: WireError) -> WireError:
         self._framer.break_off(fault)

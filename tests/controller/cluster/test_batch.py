@@ -138,7 +138,7 @@ def test_every_request_can_be_written_in_its_version() -> None:
     wire = ClientConnection("1")
     for request in finished(batch.requests(SENDER))[3]:
         api, version = VERSIONS[type(request)]
-        _, parts = wire.request(api, version, request, 0)
+        _, parts = wire.request(api, version, request)
         assert sum(map(len, parts)) > 40
 
 

@@ -203,7 +203,7 @@ class ConnectionMachine:
     ) -> int:
         """Queue a request; returns its correlation id. `answered=False` for a Produce with acks=0: it is done when
         written. `held_s` is how long the broker may hold it before its timeout begins (a fetch that waits, a join)."""
-        correlation_id, parts = self._wire.request(api, version, request, int(now_s * 1000), answered=answered)
+        correlation_id, parts = self._wire.request(api, version, request, answered=answered)
         (self._pending if answered else self._unanswered).append((pending, now_s + held_s))  # the producer's step 11.17
         for part in joined(parts):
             self.unsent.append(memoryview(part))  # the producer's step 11.18

@@ -93,7 +93,6 @@ class ZooKeeperSession:
         auth: tuple[str, bytes] | None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ensemble = ensemble
         self._chroot = ensemble.chroot
         self._tls = tls
         servers = list(ensemble.servers)

@@ -68,10 +68,6 @@ class Positions:
         return min([self._wake_s, *[placing.errand.wake_s for placing in self._under_way]])
 
     @property
-    def is_busy(self) -> bool:
-        return bool(self._under_way)
-
-    @property
     def reason(self) -> KafkaError | None:
         """Why a position has not been found yet."""
         return next((placing.errand.reason for placing in self._under_way if placing.errand.reason is not None), None)
