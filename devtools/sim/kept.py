@@ -73,4 +73,17 @@ KEPT: Final = (
         "a change of settings that met an expired session was logged as a bug, with a code that nobody repeats",
         *(5001, "changes", 16.0, None, ""),
     ),
+    Kept(
+        "a replica that was killed and had kept its log left the ISR, and one that was dead stayed in it",
+        5177,
+        "none",
+        16.0,
+        (
+            Fault(0.5, "pause", "follower", "follower", 10.62, ("t", 0)),
+            Fault(2.2, "depose", "3", "follower", 4.9, ("t", 0)),
+            Fault(2.265, "power", "2", "controller", 6.49, ("t", 0)),
+            Fault(3.393, "topple", "2", "controller", 1.73, ("t", 1)),
+            Fault(5.541, "alone", "1", "2", 3.81, ("t", 0)),
+        ),
+    ),
 )

@@ -64,6 +64,7 @@ class Slot:
         self.node: Node | None = None
         self.broker: Broker | None = None  # once it has started
         self.lives = 0
+        self.boots = 1  # of its machine
         self.starts = 0  # of a broker, in all lives: one whose session or disk failed starts again in the same process
         self.started_s = 0.0
 
@@ -142,6 +143,7 @@ class World:
                 allow_remote=True,
                 files=slot.files,
                 make_pool=lambda _count, _name: StepPool(self.loop),
+                boot_id=lambda: f"boot {slot.boots}",
                 open_session=lambda timeout_ms: self.tree.open_session(node, timeout_ms),
             )
             broker = Broker(loaded, options)
@@ -170,6 +172,7 @@ class World:
         self.network.died(node, vanish or power)
         self._unlock(slot)
         if power:
+            slot.boots += 1
             slot.files.lose_power()
         slot.broker = None
 

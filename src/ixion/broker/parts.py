@@ -17,6 +17,7 @@ from ixion.config.dynamic import DynamicConfig
 from ixion.controller.controller import Controller
 from ixion.delay.schedules import Schedules
 from ixion.log.files import Files
+from ixion.log.kept import boot_id
 from ixion.log.manager import LogManager
 from ixion.log.meta_properties import MetaProperties
 from ixion.metadata.image import ClusterImage
@@ -37,6 +38,7 @@ from ixion.timer.stall_watch import StallWatch
 
 if TYPE_CHECKING:
     from ixion.acl.authorizer import Authorizer
+    from ixion.broker.kept_logs import KeptLogs
     from ixion.broker.renewing import Renewal
     from ixion.controller.acls import Acls
     from ixion.controller.cluster.controller import ClusterController
@@ -57,6 +59,7 @@ class Options(NamedTuple):
     pages: PagesAt | None = None  # metrics and health over HTTP
     files: Files = Files()  # access to the disk; tests give one that fails
     make_pool: MakePool = threads  # makes the thread pools for blocking work
+    boot_id: Callable[[], str] = boot_id  # another one after every boot of the machine
     # Opens a session with this timeout in ms on a tree that brokers of this process share.
     open_session: Callable[[int], Awaitable[MetadataSession]] | None = None
 
@@ -84,6 +87,7 @@ class Parts:
     node_id: int
     scheduler: Scheduler
     logs: LogManager
+    kept: KeptLogs | None = None  # None: this broker is alone
     image: ClusterImage
     server: SocketServer
     replicas: ReplicaManager

@@ -92,6 +92,7 @@ def registration_of(parts: Parts) -> Registration:
         timestamp_ms=parts.clock_ms(),
         rack=config[cluster.BROKER_RACK],
         features=SUPPORTED,
+        kept_since=None if parts.kept is None else parts.kept.since,
     )
 
 

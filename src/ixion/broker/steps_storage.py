@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ixion.apis.features import INITIAL, UNNAMED
 from ixion.broker.errors import StartupError
+from ixion.broker.kept_logs import KeptLogs
 from ixion.broker.limits import follow_limits, limits_of
 from ixion.broker.listeners import listeners_of
 from ixion.broker.mechanisms import Logins
@@ -71,6 +72,8 @@ async def log_manager(parts: Parts) -> None:
 
     def went_offline(path: str) -> None:
         broken.append(path)
+        if parts.kept is not None:
+            parts.kept.directory_failed()
         loop.call_soon_threadsafe(directory_failed, parts, path)
 
     parts.logs = logs = LogManager(
@@ -86,7 +89,9 @@ async def log_manager(parts: Parts) -> None:
     # threads, and then closes and unlocks the logs. A stop goes through `undo` from its end.
     parts.undo.insert([name for name, _ in parts.undo].index("scheduler"), ("logs", logs.close))
     parts.undo.append(("work on logs", logs.interrupt))
-    await loop.run_in_executor(parts.scheduler.workers, logs.load)
+    if parts.engine is None:
+        parts.kept = KeptLogs(logs, parts.options.boot_id())
+    await loop.run_in_executor(parts.scheduler.workers, logs.load if parts.kept is None else parts.kept.load)
     if len(set(broken)) == len(parts.paths):
         raise StartupError(f"every log directory has failed: {', '.join(d.state.reason for d in logs.directories)}")
 
@@ -239,6 +244,8 @@ async def replica_manager(parts: Parts) -> None:
 async def registration(parts: Parts) -> None:
     """14. This broker is registered while its session lives."""
     await register(parts)
+    if parts.kept is not None:
+        await parts.loop.run_in_executor(parts.scheduler.workers, parts.kept.registered, parts.broker_epoch)
 
 
 async def write_meta_properties(parts: Parts) -> None:

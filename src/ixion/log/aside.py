@@ -35,6 +35,7 @@ class Aside:
         self._folder = folder
         self._clock_ms = clock_ms
         self.names: list[str] = []
+        self.has_taken = False  # something was taken out of the log since it was opened
 
     def find(self, names: list[str]) -> None:
         """Finds the files of earlier recoveries among the names of all files in the folder."""
@@ -46,6 +47,7 @@ class Aside:
     def keep_file(self, path: str, why: str) -> None:
         """Sets a whole file aside by renaming it; a missing file is no error."""
         if os.path.exists(path):
+            self.has_taken = True
             name = self._new_name(path, 0)
             self._files.rename(path, os.path.join(self._folder, name))
             self.names.append(name)
@@ -56,6 +58,7 @@ class Aside:
 
         `torn`: they are the beginning of one batch, which cannot be read. If the disk is full, they are not kept.
         """
+        self.has_taken = True
         if self._is_empty(handle, start, end):
             return
         name = self._new_name(path, start)

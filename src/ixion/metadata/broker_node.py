@@ -1,4 +1,7 @@
-"""`/brokers/ids/1`: the registration of a broker, in Kafka's version 5."""
+"""`/brokers/ids/1`: the registration of a broker, in Kafka's version 5.
+
+`ixion_kept_since` is ours; Apache Kafka ignores it.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ class Registration(NamedTuple):
     rack: str | None = None
     jmx_port: int = -1
     features: Mapping[str, tuple[int, int]] = {}  # name -> lowest and highest version
+    # Nothing that the logs got under this broker epoch or a later one is lost; None: not known (see `log.kept`).
+    kept_since: int | None = None
 
 
 def encode_registration(registration: Registration) -> bytes:
@@ -34,6 +39,8 @@ def encode_registration(registration: Registration) -> bytes:
     }
     if registration.rack is not None:
         members["rack"] = registration.rack
+    if registration.kept_since is not None:
+        members["ixion_kept_since"] = registration.kept_since
     return to_json(members)
 
 
@@ -54,6 +61,7 @@ def decode_registration(broker_id: int, data: bytes) -> Registration:
                 name: (levels["min_version"], levels["max_version"])
                 for name, levels in members.get("features", {}).items()
             },
+            kept_since=None if members.get("ixion_kept_since") is None else int(members["ixion_kept_since"]),
         )
 
     return from_json(f"the registration of broker {broker_id}", data, read)

@@ -61,6 +61,7 @@ class ModelBroker:
         self.heard: list[ControlRequest] = []  # of all lives
         self.let_in = asyncio.Event()  # cleared: requests wait
         self.let_in.set()
+        self.kept_since: int | None = None  # as it says when it registers
         self.begin()
 
     def begin(self) -> None:
@@ -75,7 +76,8 @@ class ModelBroker:
 
     async def register(self) -> None:
         endpoint = Endpoint("PLAINTEXT", "h", self.broker_id)
-        node = encode_registration(Registration(endpoints=(endpoint,), timestamp_ms=0, rack=self._rack))
+        registration = Registration(endpoints=(endpoint,), timestamp_ms=0, rack=self._rack, kept_since=self.kept_since)
+        node = encode_registration(registration)
         await self.session.create(paths.broker(self.broker_id), node, ephemeral=True)
         stat = await self.session.exists(paths.broker(self.broker_id))
         assert stat is not None

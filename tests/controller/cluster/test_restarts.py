@@ -40,6 +40,12 @@ async def between_controllers(league: League, *restarted: int, ends: Ends | None
     await league.begin(4)
 
 
+def keeps(league: League, *brokers: int) -> None:
+    """They will say that they have kept their logs since their present registration."""
+    for number in brokers:
+        league.brokers[number].kept_since = league.brokers[number].epoch
+
+
 async def partition_epoch(league: League) -> int:
     return (await league.outside.get(paths.partition_state(*T0))).stat.version
 
@@ -59,6 +65,67 @@ def test_a_follower_that_restarted_between_two_controllers_leaves_the_isr() -> N
         await between_controllers(league, 3)
         state = await league.state(T0)
         assert (state.leader, state.isr) == (2, (2, 4)), "it may have nothing of what was acknowledged"
+
+    play(story)
+
+
+@pytest.mark.parametrize("number", [2, 3], ids=["leader", "follower"])
+def test_a_member_that_has_kept_its_logs_stays(number: int) -> None:
+    async def story(league: League) -> None:
+        before = await partition_epoch(league)
+        keeps(league, number)
+        await between_controllers(league, number)
+        assert await partition_epoch(league) == before
+
+    play(story)
+
+
+def test_a_member_that_has_kept_its_logs_leads_when_the_others_turn_out_to_be_dead() -> None:
+    """The others are registered, but dead, and lost what they had not synced."""
+
+    async def story(league: League) -> None:
+        keeps(league, 3)
+        await between_controllers(league, 3)
+        await league.kill(2)
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (3, (3, 4))
+
+    play(story)
+
+
+def test_only_members_that_do_not_say_that_they_kept_their_logs_leave() -> None:
+    async def story(league: League) -> None:
+        keeps(league, 3)
+        await between_controllers(league, 2, 3)
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (3, (3, 4))
+
+    play(story)
+
+
+def test_logs_that_were_kept_since_a_younger_registration_only_are_not_trusted() -> None:
+    """It lost its logs, registered, was killed, and registered again: the second time it kept what was left."""
+
+    async def story(league: League) -> None:
+        await league.kill(1)
+        await league.bounce(2)
+        keeps(league, 2)
+        await league.bounce(2)
+        await league.begin(4)
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (3, (3, 4))
+
+    play(story)
+
+
+def test_where_every_broker_restarted_the_longest_log_leads_whatever_they_say() -> None:
+    """A directory that was restored from a backup may still say that nothing was lost."""
+
+    async def story(league: League) -> None:
+        keeps(league, 2, 3, 4)
+        await between_controllers(league, 2, 3, 4, ends={2: (0, 5), 3: (0, 9), 4: (0, 9)})
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (3, (3, 4))
 
     play(story)
 

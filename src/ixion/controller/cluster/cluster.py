@@ -31,6 +31,12 @@ class Member:
     epoch: int  # the zxid of its registration: another one means that the broker restarted
     registration: Registration
 
+    @property
+    def kept_since(self) -> int:
+        """Its logs have everything that they got under this broker epoch or a later one."""
+        said = self.registration.kept_since
+        return self.epoch if said is None else said
+
 
 @dataclass(slots=True, kw_only=True)
 class Topic:

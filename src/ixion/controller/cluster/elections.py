@@ -5,7 +5,7 @@ Every rule takes the first eligible replica in the order of the assignment. Elig
     offline              alive and in the ISR; if there is none and unclean elections are allowed, any that is alive
     reassignment         of the target replicas: alive and in the ISR
     last one came back   the alive replica with the longest log, if every member of the ISR restarted
-    restarted unseen     alive, in the ISR, and its broker has not restarted since the ISR was written
+    restarted unseen     alive, in the ISR, and its broker has not restarted since the ISR was written, or kept its log
     preferred            only the first replica: alive and in the ISR
     controlled shutdown  alive, in the ISR, and its broker is not shutting down
 

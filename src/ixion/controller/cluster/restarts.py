@@ -12,14 +12,20 @@ since it was in sync. Example, in zxids:
     120  the controller is lost, and the session of broker 2 expires        130  broker 2 registers
     140  the next controller: 130 > 110, so broker 2 is not known to be in sync
 
-Whether it restarted or only lost its session cannot be seen; it fetches from the next leader and joins the ISR again. A
-state that the old controller writes between 120 and its own end hides the restart: a ZooKeeper transaction cannot check
-that a registration is still the same.
+It leaves the ISR, fetches from the next leader, and joins the ISR again. There are two exceptions:
+
+- The broker says that its logs have kept everything since a registration that is older than the state (`log.kept`): its
+  process was killed, or only its session expired. It stays in the ISR: the members that did not register again may be
+  dead, and this one may be the only replica that has everything. Apache Kafka's brokers do not say it.
+- No live member is left that did not register again: the longest log leads, whatever they say.
+
+A state that the old controller writes between 120 and its own end hides the restart: a ZooKeeper transaction cannot
+check that a registration is still the same.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from ixion.controller.cluster import elections
 from ixion.controller.cluster.batch import Batch
@@ -30,7 +36,15 @@ from ixion.controller.cluster.term import Term
 from ixion.model.topic_partition import TopicPartition
 from ixion.timer.turns import Pauses
 
-Restarted = dict[TopicPartition, frozenset[int]]  # the ISR members that have registered again
+
+class Again(NamedTuple):
+    """The ISR members of a partition that have registered again since its state was written."""
+
+    all: frozenset[int]
+    doubtful: frozenset[int]  # those that do not say that they have kept their logs
+
+
+Restarted = dict[TopicPartition, Again]
 
 WHY: Final = "brokers restarted while there was no controller"
 
@@ -44,27 +58,29 @@ async def restarted_members(cluster: Cluster) -> Restarted:
         zxid = known.zxid
         if zxid is None:
             continue
-        younger = [broker for broker in known.isr if broker in cluster.brokers and cluster.brokers[broker].epoch > zxid]
+        members = [cluster.brokers[broker] for broker in known.isr if broker in cluster.brokers]
+        younger = frozenset([member.broker_id for member in members if member.epoch > zxid])
         if younger:
-            found[key] = frozenset(younger)
+            doubtful = frozenset([member.broker_id for member in members if member.kept_since > zxid])
+            found[key] = Again(younger, doubtful)
     return found
 
 
 async def distrust(term: Term, batch: Batch, restarted: Restarted) -> None:
-    """Keep only ISR members that did not restart. If there are none, elect the longest log."""
+    """Keep only ISR members that did not restart or kept their logs. If all restarted, elect the longest log."""
     cluster = term.cluster
     others: list[TopicPartition] = []
     none_left: list[TopicPartition] = []
     pauses = Pauses()
-    for key, brokers in restarted.items():
+    for key, again in restarted.items():
         await pauses.pause()
         known = cluster.leaderships.get(key)
         if known is not None:
-            ran_on = any(each in known.isr and each not in brokers for each in cluster.online(key))
+            ran_on = any(each in known.isr and each not in again.all for each in cluster.online(key))
             (others if ran_on else none_left).append(key)
 
     def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
-        return elections.without_restarted(cluster.replicas(key), known, cluster.online(key), restarted[key])
+        return elections.without_restarted(cluster.replicas(key), known, cluster.online(key), restarted[key].doubtful)
 
     await elect(term, batch, others, rule, WHY)
     await elect_furthest(term, batch, none_left, WHY)
