@@ -1,5 +1,8 @@
 """What a power failure leaves of the data of a broker. A kill leaves the page cache; a power failure does not.
 
+The machine would boot, and the broker would see that by its boot id (`ixion.log.kept`). Here the machine goes on, so the
+file with the boot id is deleted: such a broker does not say that it has kept its logs.
+
 Only the active segment of a log holds bytes that were never synced: a segment is synced when the next one begins. If
 the recovery point says that even a part of the active segment was synced, it is left alone, because nothing tells which
 part that was.
@@ -11,12 +14,15 @@ import random
 from pathlib import Path
 from typing import Final
 
+from ixion.log.kept import FILE_NAME as BOOT
+
 CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 ZEROS: Final = 0.3  # chance that what is lost is read as zeros: the file had grown, its content had not been written
 
 
 def lose_unsynced(directory: Path, chance: random.Random) -> int:
     """Cut what was not synced, from a random place on; the bytes that are lost. The broker must not run."""
+    (directory / BOOT).unlink(missing_ok=True)
     synced = recovery_points(directory)
     lost = 0
     for partition in sorted(path for path in directory.iterdir() if path.is_dir()):

@@ -35,3 +35,9 @@ def test_zeros_may_take_the_place_of_what_is_lost(tmp_path: Path) -> None:
     sizes = {segment.stat().st_size == 1_000 for segment in segments}
     assert sizes == {True, False}
     assert any(not segment.with_suffix(".index").exists() for segment in segments)
+
+
+def test_the_next_start_looks_like_one_after_a_boot(tmp_path: Path) -> None:
+    (tmp_path / ".ixion_kept").write_text("{}")
+    lose_unsynced(tmp_path, random.Random(1))
+    assert not (tmp_path / ".ixion_kept").exists()
