@@ -1,7 +1,7 @@
 """What a power failure leaves of the data of a broker. A kill leaves the page cache; a power failure does not.
 
-The machine would boot, and the broker would see that by its boot id (`ixion.log.kept`). Here the machine goes on, so the
-file with the boot id is deleted: such a broker does not say that it has kept its logs.
+The machine would boot, and the broker would see that by its boot id (`ixion.log.kept`). Here the machine runs on, so we
+delete the file with the boot id. The broker then does not say that it has kept its logs.
 
 Only the active segment of a log holds bytes that were never synced: a segment is synced when the next one begins. If
 the recovery point says that even a part of the active segment was synced, it is left alone, because nothing tells which
