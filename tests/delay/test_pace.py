@@ -221,7 +221,10 @@ class Producing:
         self.turns = Turns()
         self.count = 0
         self.taken = 0
-        self.pace = Pace(self.turns.call_soon, self.turns.call_later, lambda: self.count)
+        self.left: list[int] = []  # the core, before these turns
+        self.pace = Pace(
+            self.turns.call_soon, self.turns.call_later, lambda: self.count, lambda: self.left.append(self.taken)
+        )
         self.begin()
 
     def begin(self) -> None:
@@ -282,3 +285,26 @@ def test_what_the_sockets_bring_comes_before_the_next_step() -> None:
     assert producing.taken == 1, "one more round of the loop"
     producing.turns.waiting.popleft()()
     assert producing.taken == 2
+
+
+def test_a_client_that_was_answered_gets_the_core_before_the_next_step() -> None:
+    """The kernel may have woken it on the broker's core, where it waits until the broker sleeps."""
+    producing = Producing()
+    producing.count += 1
+    producing.turns.waiting.popleft()()
+    assert producing.left == [], "nobody has produced since the first step began"
+    producing.turns.waiting.popleft()()
+    producing.count += 1  # what the sockets brought between two steps
+    producing.turns.waiting.popleft()()
+    assert (producing.left, producing.taken) == ([1], 2)
+
+
+def test_the_core_is_left_once_for_each_produce() -> None:
+    producing = Producing()
+    producing.pauses(50, produce=False)
+    assert producing.left == []
+    producing.pauses(1, produce=True)
+    left = len(producing.left)
+    assert left <= SLICE
+    producing.pauses(50, produce=False)
+    assert len(producing.left) <= left + 1
