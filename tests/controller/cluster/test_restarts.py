@@ -118,6 +118,22 @@ def test_logs_that_were_kept_since_a_younger_registration_only_are_not_trusted()
     play(story)
 
 
+def test_the_first_write_of_a_new_controller_takes_the_restarted_member_out() -> None:
+    """Otherwise that write would hide the restart, if the controller is lost right after it."""
+
+    async def story(league: League) -> None:
+        before = await partition_epoch(league)
+        await league.kill(1)
+        await league.kill(3)
+        await league.bounce(2)
+        await league.begin(4)
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (4, (4,))
+        assert await partition_epoch(league) == before + 1
+
+    play(story)
+
+
 def test_where_every_broker_restarted_the_longest_log_leads_whatever_they_say() -> None:
     """A directory that was restored from a backup may still say that nothing was lost."""
 
