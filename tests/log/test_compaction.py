@@ -388,6 +388,21 @@ def test_the_map_keeps_the_last_offset_and_its_size() -> None:
         OffsetMap(24)
 
 
+def test_the_map_grows_with_its_keys_up_to_its_memory() -> None:
+    memory = 24 * 200_000
+    offset_map = OffsetMap(memory)
+    assert offset_map.memory_bytes < memory / 10
+    sizes = set()
+    for number in range(offset_map.capacity):
+        offset_map.put(b"%d" % number, number)
+        sizes.add(offset_map.memory_bytes)
+    assert len(sizes) > 2
+    assert max(sizes) == memory
+    assert offset_map.is_full
+    assert all(offset_map.get(b"%d" % number) == number for number in range(offset_map.capacity))
+    assert offset_map.get(b"another") == -1
+
+
 def test_offset_zero_is_an_offset() -> None:
     offset_map = OffsetMap(24 * 4)
     offset_map.put(b"a", 0)

@@ -6,7 +6,8 @@ transactions. A log is due when the dirty part is more than min.cleanable.dirty.
 together, or when its oldest dirty record is older than max.compaction.lag.ms. The log with the highest ratio goes
 first.
 
-One thread calls `clean_dirtiest` repeatedly. Its map of keys takes log.cleaner.dedupe.buffer.size bytes.
+One thread calls `clean_dirtiest` repeatedly. Meanwhile its map of keys takes up to
+log.cleaner.dedupe.buffer.size bytes.
 """
 
 from __future__ import annotations
@@ -93,17 +94,14 @@ class Cleaner:
         self._memory = dedupe_buffer_bytes
         self._load = load_factor
         self._throttle = throttle if throttle is not None else Throttle(math.inf)
-        self._map: OffsetMap | None = None
         self._lock = threading.Lock()
         self.uncleanable: dict[TopicPartition, str] = {}  # logs not compacted until the next start, and why
 
     def reconfigure(self, dedupe_buffer_bytes: int, load_factor: float, bytes_per_second: float) -> None:
         """Takes effect with the next compaction. Only the thread that compacts calls it."""
         self._throttle.bytes_per_second = bytes_per_second
-        if (dedupe_buffer_bytes, load_factor) != (self._memory, self._load):
-            self._memory = dedupe_buffer_bytes
-            self._load = load_factor
-            self._map = None
+        self._memory = dedupe_buffer_bytes
+        self._load = load_factor
 
     def due(self, now_ms: int) -> list[DirtyPart]:
         """The logs to compact, the dirtiest first."""
@@ -162,8 +160,7 @@ class Cleaner:
 
     def _clean(self, part: DirtyPart, now_ms: int) -> CompactionStats:
         log = part.log
-        if self._map is None:
-            self._map = OffsetMap(self._memory, self._load)
+        offsets = OffsetMap(self._memory, self._load)
         throttle = self._throttle
 
         def spend(size: int) -> None:
@@ -171,8 +168,8 @@ class Cleaner:
 
         with log.replacing:
             try:
-                end = build_map(log, part.start, part.end, self._map, spend)
-                stats = compact(log, end, self._map, now_ms, part.truncations, spend)
+                end = build_map(log, part.start, part.end, offsets, spend)
+                stats = compact(log, end, offsets, now_ms, part.truncations, spend)
             except (KafkaError, CorruptFileError, OSError) as error:
                 # If the log was deleted or truncated, a missing or short file is no fault of the disk.
                 try:
