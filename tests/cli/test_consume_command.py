@@ -183,6 +183,10 @@ def record(key: bytes | None, value: bytes | None, timestamp: int = 0) -> Record
         ("%s", b"v\n"),
         (r"%t %p %o %T %h\n", b"orders 3 8 0 h=\xff,n=~\n"),
         ("%K %S", b"-1 1\n"),
+        ("%R%s%k", b"\0\0\0\x01v"),
+        ("%%R%s", b"%Rv\n"),
+        (r"%v\xff\x41", b"v\xffA\n"),
+        ("100%%", b"100%\n"),
         ("100%% of %v", b"100% of v\n"),
         ("%%%v%%", b"%v%\n"),
         (r"%v\0", b"v\0"),
@@ -192,6 +196,10 @@ def record(key: bytes | None, value: bytes | None, timestamp: int = 0) -> Record
 )
 def test_a_format_by_itself(form: str, expected: bytes) -> None:
     assert writer(form, "~")(PLACE, record(None, b"v")) == expected
+
+
+def test_a_null_value_beside_its_binary_length() -> None:
+    assert writer("%R%s", "~")(PLACE, record(None, None)) == b"\xff\xff\xff\xff"
 
 
 @pytest.mark.parametrize(
@@ -205,6 +213,7 @@ def test_a_format_by_itself(form: str, expected: bytes) -> None:
         ("{offset} {vale}", "has no field 'vale'; did you mean 'value'?"),
         ("{0}", "has no field '0'"),
         ("{}", "has no field ''"),
+        ("%q", "has no field '%q'"),
         ("%v %q", "has no field '%q'"),
         ("%v %", "has no field '%'"),
     ],

@@ -73,8 +73,19 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], name: str) -
     assert f"Usage: ixion {name}" in out
 
 
-@pytest.mark.parametrize(("written", "meant"), [(r"\t", "\t"), (r"\n\0", "\n\0"), (r"\\t", r"\t"), ("::", "::")])
-def test_separators_as_a_shell_writes_them(written: str, meant: str) -> None:
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"\t", b"\t"),
+        (r"\n\0", b"\n\0"),
+        (r"\\t", rb"\t"),
+        ("::", b"::"),
+        (r"\x41\xff\x00", b"A\xff\0"),
+        ("\\x4\\q\\\\x41\\", b"\\x4\\q\\x41\\"),
+        ("\udcfe", b"\xfe"),
+    ],
+)
+def test_separators_as_a_shell_writes_them(written: str, meant: bytes) -> None:
     assert unescape(written) == meant
 
 

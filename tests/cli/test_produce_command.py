@@ -146,7 +146,7 @@ def test_without_separators_all_of_a_line_is_the_value() -> None:
 
 
 def test_only_the_first_separator_counts() -> None:
-    assert LineFormat(":", None, None).parse(b"a:b:c") == Outgoing(b"a", b"b:c")
+    assert LineFormat(b":", None, None).parse(b"a:b:c") == Outgoing(b"a", b"b:c")
 
 
 def test_lines_are_read_whole_and_pauses_are_reported() -> None:

@@ -8,9 +8,10 @@ r"""How `ixion consume` writes a record.
 
 Fields of a template: topic, partition, offset, timestamp (milliseconds), time (local), key, value, headers (a=1,b=2).
 `{{` is a brace. kcat's letters: %t topic, %p partition, %o offset, %k key, %K its length (-1 for null), %s or %v value,
-%S its length, %T timestamp, %h headers, %% a percent sign; a text with one of them is read that way, braces and all.
-In both, \t, \n, \r and \0 mean what they usually do, and a line end is added unless the text ends in one or in \0. Null
-keys and values, so tombstones too, are written as the null marker.
+%S its length, %R its length as four bytes (big-endian, as in Kafka's protocol), %T timestamp, %h headers, %% a percent
+sign; a text with one of them is read that way, braces and all. In both, \t, \n, \r, \0 and \x41 mean what they usually
+do. A line end is added unless the text ends in one or in \0, or has a %R. Null keys and values, so tombstones too, are
+written as the null marker; beside a %R, which tells them from empty ones, as nothing.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ LETTERS = {
     "s": "value",
     "v": "value",
     "S": "value_size",
+    "R": "binary_size",
     "T": "timestamp",
     "h": "headers",
 }
@@ -52,8 +54,9 @@ def writer(name: str, null_marker: str) -> Write:
         return lambda place, record: record_line(place, record).encode() + b"\n"
     if name == "text":
         return joined(template_pieces(r"{partition}:{offset}\t{time}\t{key}\t{value}\t{headers}", null))
-    if any(f"%{letter}" in name for letter in LETTERS):
-        return joined(kcat_pieces(name, null))
+    if any(f"%{letter}" in name for letter in LETTERS) or ("%" in name and "{" not in name):
+        binary = "%R" in name.replace("%%", "")
+        return joined(kcat_pieces(name, b"" if binary else null), line_end=not binary)
     if "{" in name:
         return joined(template_pieces(name, null))
     raise ValueError(
@@ -64,11 +67,11 @@ def writer(name: str, null_marker: str) -> Write:
 def template_pieces(text: str, null: bytes) -> list[bytes | Write]:
     pieces: list[bytes | Write] = []
     try:
-        parsed = list(Formatter().parse(unescape(text)))
+        parsed = list(Formatter().parse(text))
     except ValueError as error:
         raise ValueError(f"--format {text!r} cannot be read: {error}") from None
     for literal, field, spec, conversion in parsed:
-        pieces.append(literal.encode())
+        pieces.append(unescape(literal))
         if field is None:
             continue
         if field not in FIELDS:
@@ -85,26 +88,26 @@ def template_pieces(text: str, null: bytes) -> list[bytes | Write]:
 def kcat_pieces(text: str, null: bytes) -> list[bytes | Write]:
     pieces: list[bytes | Write] = []
     literal, *marked = text.split("%")
-    pieces.append(unescape(literal).encode())
+    pieces.append(unescape(literal))
     at = 0
     while at < len(marked):
         part = marked[at]
         at += 1
         if not part and at < len(marked):  # %%
-            pieces.append(b"%" + unescape(marked[at]).encode())
+            pieces.append(b"%" + unescape(marked[at]))
             at += 1
         elif part[:1] in LETTERS and part:
             pieces.append(field_writer(LETTERS[part[0]], null))
-            pieces.append(unescape(part[1:]).encode())
+            pieces.append(unescape(part[1:]))
         else:
             letters = " ".join(f"%{letter}" for letter in LETTERS)
             raise ValueError(f"--format {text!r} has no field '%{part[:1]}' (fields: {letters}; %% is a percent sign)")
     return pieces
 
 
-def joined(pieces: list[bytes | Write]) -> Write:
+def joined(pieces: list[bytes | Write], *, line_end: bool = True) -> Write:
     last = next((piece for piece in reversed(pieces) if piece), b"")
-    if not (isinstance(last, bytes) and last.endswith((b"\n", b"\0"))):
+    if line_end and not (isinstance(last, bytes) and last.endswith((b"\n", b"\0"))):
         pieces = [*pieces, b"\n"]
 
     def write(place: TopicPartition, record: Record) -> bytes:
@@ -124,6 +127,7 @@ def field_writer(name: str, null: bytes) -> Write:
         "value": lambda _, record: null if record.value is None else record.value,
         "key_size": lambda _, record: b"%d" % (-1 if record.key is None else len(record.key)),
         "value_size": lambda _, record: b"%d" % (-1 if record.value is None else len(record.value)),
+        "binary_size": lambda _, record: (-1 if record.value is None else len(record.value)).to_bytes(4, signed=True),
         "headers": lambda _, record: b",".join(
             name.encode() + b"=" + (null if value is None else value) for name, value in record.headers
         ),

@@ -21,11 +21,11 @@ FORMATS: Final = r"""ixion consume --format FORMAT (or -f), one of
   '%…'    kcat's letters:
           %t topic       %k key            %s or %v value      %T timestamp
           %p partition   %K key's length   %S value's length   %h headers
-          %o offset      %% a percent sign
+          %o offset      %% a percent sign  %R value's length in four bytes
 
-\t, \n, \r and \0 mean a tab, a line end, a carriage return and a zero byte. A
-line end is added unless the text ends in one or in \0. A null key or value is
-written as --null-marker.
+\t, \n, \r and \0 mean a tab, a line end, a carriage return and a zero byte,
+\x41 the byte with that number. A line end is added unless the text ends in one
+or in \0, or has a %R. A null key or value is written as --null-marker.
 
 ixion produce reads lines: the value alone, KEY and VALUE with --key-separator,
 headers before them with --headers-separator, or JSON with --json. In JSON,

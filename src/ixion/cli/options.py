@@ -74,20 +74,14 @@ def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     return pairs
 
 
-def unescape(text: str) -> str:
-    r"""Replace escapes in a separator: \t, \n, \r, \0 and \\ become one character."""
-    plain = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "\\": "\\"}
-    pieces = text.split("\\")
-    made = pieces[0]
-    at = 1
-    while at < len(pieces):
-        piece = pieces[at]
-        if piece:
-            made += plain.get(piece[0], "\\" + piece[0]) + piece[1:]
-        elif at + 1 < len(pieces):  # two backslashes
-            at += 1
-            made += "\\" + pieces[at]
-        else:
-            made += "\\"
-        at += 1
-    return made
+def unescape(text: str) -> bytes:
+    r"""Replace escapes: \t, \n, \r, \0 and \\ become one byte, and so do two hexadecimal digits after \x."""
+    import re
+
+    plain = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"0": b"\0", b"\\": b"\\"}
+
+    def meant(found: re.Match[bytes]) -> bytes:
+        escape = found[1]
+        return plain.get(escape) or bytes([int(escape[1:], 16)])
+
+    return re.sub(rb"\\(x[0-9a-fA-F]{2}|[tnr0\\])", meant, text.encode(errors="surrogateescape"))

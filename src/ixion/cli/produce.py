@@ -59,7 +59,7 @@ def produce(
         note(f"{count:,} record{'' if count == 1 else 's'} to {topic}")
 
 
-def separator(text: str | None) -> str | None:
+def separator(text: str | None) -> bytes | None:
     if text == "":
         raise UsageError("a separator has at least one character")
     return None if text is None else unescape(text)

@@ -20,9 +20,9 @@ QUIET_S = 0.005  # after a pause of this length, send the records so far
 
 
 class LineFormat:
-    def __init__(self, key_separator: str | None, headers_separator: str | None, null_marker: str | None) -> None:
-        self._key_separator = None if key_separator is None else key_separator.encode()
-        self._headers_separator = None if headers_separator is None else headers_separator.encode()
+    def __init__(self, key_separator: bytes | None, headers_separator: bytes | None, null_marker: str | None) -> None:
+        self._key_separator = key_separator
+        self._headers_separator = headers_separator
         self._null = None if null_marker is None else null_marker.encode()
 
     def parse(self, line: bytes) -> Outgoing:
