@@ -22,7 +22,7 @@ task = Hello(delay_ms=450)
 timer.add(task)
 print(f"{task.delay_ms} ms from now: hello")
 
-# Somebody has to turn the wheel. Each call sleeps until the next bucket of tasks is due, but at most 200 ms, and hands
+# A thread has to turn the wheel. Each call sleeps until the next bucket of tasks is due, but at most 200 ms, and hands
 # what is due to the timer's worker thread. In a real program this loop has a thread of its own.
 while timer.size:
     timer.advance_clock(200)

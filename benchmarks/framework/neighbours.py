@@ -1,4 +1,4 @@
-"""How much of the machine somebody else used while we measured.
+"""How much of the machine other processes used while we measured.
 
 A run on a busy machine is worth little: a peer with three threads gets three shares of the processor where one thread
 gets one. The share of the others is printed and kept with the results, so that nobody has to guess.

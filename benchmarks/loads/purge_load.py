@@ -1,7 +1,7 @@
 """How long a thread that adds and checks is held up, at worst, while very many completed operations are purged.
 
 Operations under three of three hundred keys are completed without their lists being told, as the timer or a forced
-completion does it. Then the purge starts, and beside it somebody goes on adding an operation, under a key of its own
+completion does it. Then the purge starts, and another thread goes on adding an operation, under a key of its own
 and two of those being purged, and completing it by a check. The longest of these turns is what counts. How long it
 gets without any purge, because the machine has other things to do, is measured first.
 

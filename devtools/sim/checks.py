@@ -44,7 +44,7 @@ class Watcher:
         self._states: dict[TopicPartition, PartitionState] = {}
         self._looked: dict[TopicPartition, int] = {}  # the leader epoch of the last whole look
         self._gone_s: dict[int, float] = {}  # brokers that are not registered, since
-        self._obeyed: dict[str, int] = {}  # the newest controller that a broker has heard of since its start
+        self._obeyed: dict[str, int] = {}  # the newest controller whose request a broker got since its start
         self._broken: Broken | None = None
         world.moments.on_change.append(self._state_changed)
         world.moments.on_write.append(self._state_written)

@@ -3,7 +3,7 @@
 Each piece of data takes a random time; within one direction of a connection none overtakes another, between
 connections they do. A cut between two hosts holds everything up until it is healed, as TCP does by sending again; a
 connection attempt meanwhile hangs. When a process dies, its host resets the connections; when a whole host goes
-(`vanish`), the other ends hear nothing: they are half open until somebody's patience ends.
+(`vanish`), the other ends get no reset: they are half open until a timeout.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Network:
                 self.ends.remove(end)
 
     def drop_one(self, host: str, one_side: bool = False) -> bool:
-        """Reset a connection of a host. `one_side`: the other end does not hear of it, and is half open."""
+        """Reset a connection of a host. `one_side`: the other end gets no reset, and is half open."""
         found = [end for end in self.ends if end.is_open and end.peer is not None and host in (end.host, end.peer_host)]
         if not found:
             return False

@@ -7,7 +7,7 @@
 
 A bridge joins the namespaces and this machine, which has two addresses on it: `here` for clients, `store` for
 ZooKeeper, so that a broker can be cut off from one of them alone. A path is cut by a wrong neighbour entry: packets go
-to a hardware address that nobody has, and neither end hears of it. It needs root.
+to a hardware address that no machine has, and neither end gets an error. It needs root.
 """
 
 from __future__ import annotations

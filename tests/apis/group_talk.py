@@ -237,7 +237,7 @@ class Talk:
         """How long an assignment of the group is in force at least.
 
         Kafka takes settings over some time after it has answered. So by the same request another group is given a new
-        heartbeat interval, and a member of that one asks until it is told so.
+        heartbeat interval, and a member of that one repeats its request until it gets the answer.
         """
         self.changes += 1
         heartbeat_ms = 5_000 + self.changes

@@ -33,7 +33,7 @@ CHANGED = [
 JOINS = "{'rebalance_timeout_ms': 30000, 'subscribed_topic_names': ('read',), 'instance_id': 'i'}"
 GROUPS_DIFFERENT = [
     # Kafka makes a group for a join that it then refuses, lists it, and deletes it when asked to. Nothing of it is in
-    # the log, nobody is in it, and anybody can make any number of them by requests that never succeed: we make none.
+    # the log, it has no member, and a client could create many of them by requests that never succeed: we create none.
     ("list () (): ('NONE', [('bad', '', 'Empty', 'classic')])", "list () (): ('NONE', [])"),
     (
         "delete ('odd', 'bad'): [('bad', 'NONE'), ('odd', 'NONE')]",

@@ -31,12 +31,12 @@ def admitted(*settings: str) -> set[str]:
     return {name for name, call in calls.items() if brokers.admits(call, "StopReplica")}
 
 
-def test_a_controller_is_heard_on_the_listeners_of_brokers(caplog: pytest.LogCaptureFixture) -> None:
+def test_requests_of_a_controller_come_in_on_the_inter_broker_listener(caplog: pytest.LogCaptureFixture) -> None:
     assert admitted("zookeeper.connect=127.0.0.1:2181") == {"BROKERS", "CONTROL"}
     assert "StopReplica from 10.0.0.9 refused: listener CLIENTS is not for a controller" in caplog.text
 
 
-def test_a_broker_alone_hears_no_controller_on_any_listener() -> None:
+def test_a_broker_alone_refuses_requests_of_a_controller_on_every_listener() -> None:
     assert admitted() == set()
 
 

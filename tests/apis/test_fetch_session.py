@@ -1,4 +1,4 @@
-"""Who gets a place when there are no more: KIP-227's rules, on a clock that is an argument."""
+"""Which fetch session gets a slot when all are taken: KIP-227's rules, on a clock that is an argument."""
 
 from __future__ import annotations
 

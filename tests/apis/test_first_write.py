@@ -1,4 +1,4 @@
-"""Transactional batches in Produce: who must have announced the partition, and who adds it by writing."""
+"""Transactional batches in Produce: older clients must have added the partition, newer ones add it by writing."""
 
 from __future__ import annotations
 

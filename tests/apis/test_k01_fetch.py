@@ -168,7 +168,7 @@ def test_limits(broker: Broker, asking: Asking) -> None:
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31)])
-def test_negative_limits_harm_nobody(broker: Broker, asking: Asking, size: int) -> None:
+def test_negative_limits_are_harmless(broker: Broker, asking: Asking, size: int) -> None:
     topic = filled(broker, f"negative{size}", 1)
     fetch(asking, of(topic, at(max_bytes=size)))
     fetch(asking, of(topic), max_bytes=size)
@@ -183,7 +183,7 @@ def test_the_broker_has_a_limit_of_its_own() -> None:
 
 
 def test_the_limit_of_the_broker_holds_for_followers_as_well() -> None:
-    """Whoever names a broker's id is taken for a follower, so that must not be a way around the limits."""
+    """A client that names a broker's id is taken for a follower; it must not get around the limits that way."""
     with Broker({"fetch.max.bytes": 1024}) as small, Asking(small.bootstrap) as asking:
         topic = filled(small, "t", 50)
 
@@ -327,8 +327,8 @@ def test_a_long_poll_ends_when_its_topic_does(broker: Broker, asking: Asking) ->
     deletion.join()
 
 
-def test_nobody_waits_for_weeks(broker: Broker, asking: Asking) -> None:
-    """Or those who are long gone would be kept for as long as they asked for."""
+def test_a_timeout_of_weeks_is_capped(broker: Broker, asking: Asking) -> None:
+    """Otherwise the requests of clients that are long gone would be kept for weeks."""
     topic = filled(broker, "weeks")
 
     async def waits(real: RealBroker) -> list[int]:
@@ -512,7 +512,9 @@ class TestSessions:
         part = only(fetch(asking, session=(session, 2), version=13))
         assert part.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
 
-    def test_who_gave_records_goes_to_the_end_of_the_line(self, broker: Broker, asking: Asking, topic: str) -> None:
+    def test_a_partition_that_gave_records_goes_to_the_end_of_the_session(
+        self, broker: Broker, asking: Asking, topic: str
+    ) -> None:
         """Room for one batch each time: nobody starves."""
         session = self.begin(asking, topic, at(0, 1), at(1, 1), at(2, 1))
         for number in range(3):

@@ -8,7 +8,7 @@ from ixion.protocol.registry import ApiKey
 from tests.apis.asking import Asking, versions
 
 
-def test_a_stranger_shuts_nobody_down(asking: Asking) -> None:
+def test_a_client_may_not_shut_a_broker_down(asking: Asking) -> None:
     for version in versions(ApiKey.CONTROLLED_SHUTDOWN):
         if version == 0:
             continue  # its request header has no client id, and no broker since 0.9 sends it

@@ -11,7 +11,7 @@ from tests.apis.raw import Raw
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 @pytest.mark.parametrize("key_type", [0, 1])
 def test_one_key(transacting: Broker, raw: Raw, version: int, key_type: int) -> None:
-    request = FindCoordinatorRequest(key="somebody", key_type=key_type if version else 0)
+    request = FindCoordinatorRequest(key="some-group", key_type=key_type if version else 0)
     answer = raw.ask(ApiKey.FIND_COORDINATOR, version, request)
     assert (answer.error_code, f"{answer.host}:{answer.port}") == (0, transacting.bootstrap)
     assert answer.node_id >= 0

@@ -64,7 +64,7 @@ def test_what_is_not_known(asking: Asking) -> None:
     assert ask(asking, "none", 0, -1, 0) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
 
 
-def test_who_knows_another_leader(asking: Asking) -> None:
+def test_a_client_that_knows_another_leader_epoch(asking: Asking) -> None:
     assert ask(asking, "t", 0, 1, 0) == (ErrorCode.FENCED_LEADER_EPOCH, -1, -1)
     assert ask(asking, "t", 0, 3, 0) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)
 

@@ -88,7 +88,7 @@ def test_offsets_of_an_aborted_transaction_never_count(raw: Raw) -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(3, "INVALID_TXN_STATE"), (4, "TRANSACTION_ABORTABLE")])
-def test_who_has_not_announced_the_group_is_refused(raw: Raw, version: int, code: str) -> None:
+def test_offsets_of_a_group_that_was_not_added_are_refused(raw: Raw, version: int, code: str) -> None:
     producer_id, epoch = init(raw, "offsets unannounced")
     assert commit(raw, "offsets unannounced", producer_id, epoch, 7, version) == code
 

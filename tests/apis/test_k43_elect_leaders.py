@@ -46,7 +46,7 @@ def lose_leader(broker: Broker, number: int, isr: tuple[int, ...] = (5,)) -> Non
     broker.call(change)
 
 
-def test_who_leads_already_needs_no_election(asking: Asking) -> None:
+def test_a_preferred_leader_that_leads_already_needs_no_election(asking: Asking) -> None:
     for version in versions(ApiKey.ELECT_LEADERS):
         code, found = elect(asking, PREFERRED, ("t", (0, 9)), ("none", (0,)), version=version)
         assert code == ErrorCode.NONE

@@ -20,7 +20,7 @@ def delete(raw: Raw, group: str, *partitions: tuple[str, int]) -> tuple[int, lis
     return answer.error_code, [each.error_code for topic in answer.topics for each in topic.partitions]
 
 
-def test_offsets_that_nobody_reads_are_deleted() -> None:
+def test_offsets_of_topics_that_no_member_reads_are_deleted() -> None:
     with group_broker() as running, Raw(running.bootstrap) as raw:
         running.create_topic("u", 1)
         raw.ask(ApiKey.OFFSET_COMMIT, 9, commit_request("g", {("t", 0): 1, ("t", 1): 2, ("u", 0): 3}))

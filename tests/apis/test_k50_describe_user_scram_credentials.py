@@ -12,7 +12,7 @@ from tests.apis.asking import Asking
 
 
 @pytest.mark.parametrize("users", [None, ()])
-def test_nobody_has_any(asking: Asking, users: tuple[UserName, ...] | None) -> None:
+def test_no_user_has_any(asking: Asking, users: tuple[UserName, ...] | None) -> None:
     answer = asking.ask(DescribeUserScramCredentialsRequest(users=users), DescribeUserScramCredentialsResponse)
     assert (answer.error_code, answer.error_message, answer.results) == (ErrorCode.NONE, "", ())
 

@@ -30,6 +30,6 @@ def test_operations_are_those_of_a_cluster_that_allows_everything(asking: Asking
     assert answer.cluster_authorized_operations == 8096
 
 
-def test_who_looks_for_controllers_learns_that_this_is_a_broker(asking: Asking) -> None:
+def test_a_client_that_looks_for_controllers_learns_that_this_is_a_broker(asking: Asking) -> None:
     assert asking.ask(request(2), DescribeClusterResponse).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
     assert asking.ask(request(9), DescribeClusterResponse).error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE

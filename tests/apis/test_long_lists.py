@@ -161,7 +161,7 @@ LARGE: dict[str, tuple[Struct, type[Struct], int]] = {
 }
 
 
-def test_nobody_waits_for_long_lists(tmp_path: Path) -> None:
+def test_other_clients_do_not_wait_for_long_lists(tmp_path: Path) -> None:
     with Served(tmp_path) as served:
         with Asking(served.bootstrap) as asking:
             (made,) = asking.ask(creation(new("t", PARTITIONS), validate_only=False), CreateTopicsResponse).topics

@@ -1,4 +1,4 @@
-"""Settings that are changed while the broker runs hold from then on, and after a restart; whoever changed them."""
+"""Settings that are changed while the broker runs, by any tool, hold from then on and after a restart."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_changes_in_the_tree_are_followed(broker: Broker, asking: Asking) -> Non
     write_as_another_would(broker, "brokers", paths.DEFAULT_ENTITY, {"message.max.bytes": "10000"})
     wait_until(lambda: setting(asking, BROKER, ID, "message.max.bytes").config_source == Source.DYNAMIC_DEFAULT)
     assert too_large(broker, 50_000)
-    # Whoever writes there is not checked; what cannot be taken is left out, the rest holds.
+    # The tree accepts any value. The broker leaves out settings that are invalid; the others hold.
     write_as_another_would(broker, "brokers", ID, {"message.max.bytes": "60000", "log.retention.ms": "soon"})
     wait_until(lambda: setting(asking, BROKER, ID, "message.max.bytes").config_source == Source.DYNAMIC_BROKER)
     assert not too_large(broker, 50_000)

@@ -107,7 +107,7 @@ def test_a_broker_that_was_away_while_notices_were_deleted_reads_all_settings_ag
         await stage.settle()
         assert stage.configs() == ["1", None]
         other = stage.open()
-        await stage.session.close()  # it hears of nothing any more
+        await stage.session.close()  # it gets no more changes
         stage.session = other
         for topic in ("t", "u"):
             await stage.set(topic, "2")

@@ -1,4 +1,4 @@
-"""A start imports what it needs: no coordinator before somebody asks it, no tool of the command line at all."""
+"""A start imports what it needs: no coordinator before a request needs it, no tool of the command line at all."""
 
 from __future__ import annotations
 

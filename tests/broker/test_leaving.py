@@ -12,7 +12,7 @@ from ixion.broker import leaving
 
 
 class Server:
-    """Hears of a request between two looks, so many times."""
+    """Says that a request came between two checks, so many times."""
 
     def __init__(self, requests: int) -> None:
         self.left = requests

@@ -133,7 +133,7 @@ def test_a_directory_of_apache_kafka_is_served(tmp_path: Path) -> None:
         async with running(tmp_path / "d") as broker:
             topic = broker.parts.image.topics["events"]
             assert (broker.parts.cluster_id, broker.parts.node_id, topic.topic_id) == ("theirs", 3, topic_id)
-            assert [each.leader_epoch for each in topic.partitions] == [10, 0, 10]  # newer than whoever wrote there
+            assert [each.leader_epoch for each in topic.partitions] == [10, 0, 10]  # newer than the epoch in the log
             assert values(broker, "events") == [b"old"]
             assert (await produce(broker, "events", b"new")).first_offset == 1
             partition = broker.parts.replicas.partitions["events", 0]

@@ -65,7 +65,7 @@ def test_a_broker_registers_over_tls_and_again_when_its_session_has_expired(
         run(work)
 
 
-def test_a_start_ends_with_one_line_if_zookeeper_is_not_believed(
+def test_a_start_ends_with_one_line_if_the_certificate_of_zookeeper_is_invalid(
     authority: Authority, own: Path, tmp_path: Path
 ) -> None:
     parts.need("zookeeper-3.9.4")

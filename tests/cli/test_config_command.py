@@ -16,7 +16,7 @@ def test_settings_of_a_topic(ixion: Ixion) -> None:
         "segment.ms is 1000\ncleanup.policy is compact\n"
     )
     while len(chosen := topic_settings(ixion, name)) < 2:
-        pass  # Apache Kafka's brokers hear of it a moment after the answer
+        pass  # Apache Kafka's brokers learn of it a moment after the answer
     assert chosen == {"cleanup.policy": "compact", "segment.ms": "1000"}
     lines = ixion("config", "get", "topic", name, "segment.ms", "segment.bytes").splitlines()
     assert [line.split() for line in lines] == [

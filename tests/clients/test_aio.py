@@ -48,7 +48,7 @@ def test_a_record_is_accepted_and_then_acknowledged() -> None:
     run(act)
 
 
-def test_what_lingers_goes_out_by_itself() -> None:
+def test_a_lingering_batch_is_sent_without_a_call() -> None:
     async def act(fakes: FakeCluster) -> None:
         settled = asyncio.Event()
         async with Producer(fakes.bootstrap, linger_ms=1) as producer:

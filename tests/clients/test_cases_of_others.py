@@ -252,7 +252,7 @@ def test_addresses_in_a_list_are_refused_with_the_way_to_write_them(kind: Callab
 
 @pytest.fixture(scope="module")
 def strict() -> Iterator[Broker]:
-    """Where nobody may do anything."""
+    """A broker that refuses every client."""
     settings = {
         "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
         "super.users": "User:admin",

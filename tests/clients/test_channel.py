@@ -65,7 +65,7 @@ def test_a_silent_broker_is_left_after_the_request_timeout() -> None:
         asyncio.run(work(to(fakes, request_timeout_s=0.05)))
 
 
-def test_a_connection_that_ends_before_the_first_request_is_sent_leaves_nobody_waiting(
+def test_a_connection_that_ends_before_the_first_request_is_sent_leaves_no_request_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     connect = Channel._connect
@@ -94,7 +94,7 @@ def test_a_channel_that_is_closed_as_it_connects_leaves_no_connection(monkeypatc
     async def connect_and_close(channel: Channel) -> Any:
         link = await connect(channel)
         made.append(link)
-        asyncio.get_running_loop().call_soon(channel.close)  # before the channel hears of its connection
+        asyncio.get_running_loop().call_soon(channel.close)  # before the channel gets its connection
         return link
 
     async def work(channel: Channel) -> None:
@@ -109,7 +109,7 @@ def test_a_channel_that_is_closed_as_it_connects_leaves_no_connection(monkeypatc
         asyncio.run(work(to(fakes)))
 
 
-def test_nobody_listens() -> None:
+def test_no_server_listens() -> None:
     async def work() -> None:
         channel = Channel(Address("127.0.0.1", 1), "broker-7")
         with pytest.raises(UnreachableError, match="cannot be reached"):

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def drop(holder: list[Any]) -> list[str]:
-    """Let go of the only reference; the warnings that this brings."""
+    """Drop the only reference; returns the warnings."""
     gc.collect()  # what other tests have dropped
     with pytest.warns(ResourceWarning, match="unclosed") as heard:
         let_go(holder)

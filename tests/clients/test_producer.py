@@ -264,7 +264,7 @@ def test_a_broker_that_does_not_answer_is_left_and_asked_again() -> None:
         assert stored(fakes) == numbered(3)
 
 
-def test_what_lingers_goes_out_by_polling() -> None:
+def test_polling_sends_a_lingering_batch() -> None:
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         producer = Producer(fakes.bootstrap, linger_ms=1)

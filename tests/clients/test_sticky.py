@@ -89,7 +89,9 @@ def test_what_was_assigned_stays(members: dict[str, Member], counts: dict[str, i
 
 @given(MIXED, COUNTS)
 @settings(deadline=None, max_examples=50)
-def test_cooperation_gives_nobody_what_another_may_read(members: dict[str, Member], counts: dict[str, int]) -> None:
+def test_cooperative_assignors_assign_no_partition_that_another_member_may_read(
+    members: dict[str, Member], counts: dict[str, int]
+) -> None:
     """Of one generation, where each partition has one owner."""
     taken: set[TopicPartition] = set()
     for name, member in members.items():

@@ -19,7 +19,7 @@ from tests.clients.test_producer import SMALL, numbered, stored
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_what_lingers_goes_out_though_the_caller_does_nothing() -> None:
+def test_a_lingering_batch_is_sent_though_the_caller_does_nothing() -> None:
     with FakeCluster() as fakes:
         fakes.add_topic("orders", leaders=[1])
         settled = threading.Event()

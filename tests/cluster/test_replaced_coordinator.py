@@ -84,7 +84,7 @@ def test_a_replaced_coordinator_answers_no_stable_offsets(cluster: Cluster) -> N
         cluster.wait(lambda: stable(to_old)[0] is ErrorCode.NOT_COORDINATOR, "the old coordinator knows")
 
 
-def test_a_coordinator_in_doubt_answers_when_its_followers_are_heard(cluster: Cluster) -> None:
+def test_a_coordinator_in_doubt_answers_when_its_followers_have_fetched(cluster: Cluster) -> None:
     leader = cluster.leader(TOPIC)
 
     def lose_lease(real: RealBroker) -> None:

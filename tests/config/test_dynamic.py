@@ -1,4 +1,4 @@
-"""Dynamic settings: which value counts, where it comes from, what is refused, who is told."""
+"""Dynamic settings: which value counts, where it comes from, what is refused, which listeners are called."""
 
 from __future__ import annotations
 

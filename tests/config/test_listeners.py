@@ -1,4 +1,4 @@
-"""Listeners: what is read, what is told to clients, what is refused."""
+"""Listeners: what is read, what clients get to see, what is refused."""
 
 from __future__ import annotations
 

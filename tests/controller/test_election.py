@@ -1,4 +1,4 @@
-"""Who is the controller, and who leads a partition."""
+"""Which broker is the controller, and which replica leads a partition."""
 
 from __future__ import annotations
 

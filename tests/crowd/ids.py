@@ -82,7 +82,7 @@ def open_transactions(raw: Raw, count: int, timeout_ms: int) -> Codes:
 
 
 def producer_ids(raw: Raw, count: int, first: int = 10_000_000) -> Codes:
-    """One record each, into one partition, by producers that nobody knows."""
+    """One record each, into one partition, by unknown producers."""
     requests = (produce_request(None, batch(first + n, 0, transactional=False)) for n in range(count))
     answers = _answers(raw, ApiKey.PRODUCE, 9, requests)
     return Counter(ErrorCode(each.responses[0].partition_responses[0].error_code) for each in answers)

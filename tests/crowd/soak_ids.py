@@ -2,7 +2,7 @@
 and producer ids; a crash, and a start on all that. Part of `python -m tests.crowd.soak`.
 
 Every step has bounds, and the first that is passed ends the run: memory that stays, processor time of the broker, and
-what somebody else has to wait for an answer. That is measured as the time that the broker works before it answers, so
+how long another client waits for an answer. That is measured as the time that the broker works before it answers, so
 that a busy machine does not count.
 """
 

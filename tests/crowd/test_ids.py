@@ -76,7 +76,7 @@ def test_subscriptions_of_ten_megabytes(served: Served, raw: Raw) -> None:
     codes = consumers(raw, 6, lambda n: f"large {n}", subscribed_topic_names=names)
     assert codes == {ErrorCode.INVALID_REQUEST: 6}
     assert memory_mb(served.process.pid) - before <= 50
-    assert groups(raw) == there, "nobody who is refused leaves a group behind"
+    assert groups(raw) == there, "a refused member leaves no group behind"
 
 
 def test_what_is_there_in_great_number_is_there_after_a_crash(served: Served, home: Path, raw: Raw) -> None:

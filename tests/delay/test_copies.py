@@ -348,7 +348,7 @@ class History:
         self.nodes.send(*sent, done=done)
 
     async def elect(self) -> None:
-        """The leader dies, or only the controller thinks so: it does not hear of its successor."""
+        """The leader dies, or only the controller thinks so: it does not learn of its successor."""
         nodes = self.nodes
         live = [each for each in nodes.isr if each != nodes.leader and each not in nodes.cut_off]
         if not live:

@@ -50,7 +50,7 @@ class Life:
         if self.world.send(cancel(what)).code == ErrorCode.NONE:
             self.gone.add(value)
             self.perhaps.discard(value)
-        elif due is not None and not self.world.failed:  # after a failed disk nobody knows whether it counts
+        elif due is not None and not self.world.failed:  # after a failed disk it may count or not
             self.due[value] = due
             self.perhaps.discard(value)
 
@@ -75,7 +75,7 @@ class Life:
             self.gone.add(b"old")
             self.perhaps.discard(b"old")
         elif old is not None:
-            self.one_of = {b"old", b"new"}  # after such an error nobody knows whether it counts
+            self.one_of = {b"old", b"new"}  # after such an error it may count or not
         self.send(b"unwanted", 90, id=b"u")
         self.cancel(b"u", b"unwanted")
         for value, commits in ((b"commits", True), (b"aborts", False)):

@@ -33,7 +33,7 @@ def test_a_broker_that_cannot_start_shows_its_last_words(tmp_path: Path) -> None
         pass
 
 
-def test_nobody_answers_on_a_free_port() -> None:
+def test_a_free_port_has_no_server() -> None:
     assert not answers("127.0.0.1", free_port())
 
 

@@ -1,4 +1,4 @@
-"""The soak can fail: its clients and its judge against brokers that are broken on purpose. Nobody is killed here.
+"""The soak can fail: its clients and its judge against brokers that are broken on purpose. No process is killed here.
 
 With the interpreted package only: a fault replaces functions of the broker, and compiled code calls its own.
 """

@@ -1,7 +1,7 @@
 """A life of a whole broker on a faulty disk, seen by a client: topics, records, offsets of a group, a transactional id.
 
 The logs go through `FaultyDisk`, and so do the statements of the metadata store that change something. `Facts` are what
-the client was told; `check` asks a later broker on a healthy disk about them.
+the client learned; `check` asks a later broker on a healthy disk about them.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Life:
     manager: LogManager = field(init=False)
 
     def tell(self, work: Callable[[], object]) -> bool:
-        """An operation of somebody who is told when it fails."""
+        """An operation whose caller gets the error."""
         try:
             work()
         except KafkaError as error:

@@ -1,5 +1,5 @@
 """The disk fails at every call of a whole broker in turn: start, topics made and deleted, records, what coordinators
-write, changes of the metadata, stop. A client was told the truth, and the broker serves or says why not.
+write, changes of the metadata, stop. The answers to clients are true, and the broker serves or says why not.
 
 `make test` walks a sample, the same each time; `make soak-faults` walks all of it (IXION_FAULTS=all).
 """

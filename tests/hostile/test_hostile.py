@@ -1,5 +1,5 @@
 """Every input of the table, against a broker in a process of its own: an error or the end of the connection, bounded
-memory, and somebody else who is answered all the while."""
+memory, and other clients that are served meanwhile."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def witness(served: Served) -> Iterator[Witness]:
-    somebody = Witness(served.bootstrap)
-    yield somebody
-    somebody.close()
+    witness = Witness(served.bootstrap)
+    yield witness
+    witness.close()
 
 
 def code_of(answer: bytes) -> int:
@@ -104,7 +104,7 @@ def test_byte_by_byte_is_slow_and_no_sin(served: Served) -> None:
 
 
 def test_the_largest_request_announced_again_and_again_and_never_sent(served: Served, witness: Witness) -> None:
-    """They hold neither memory nor the place of those who do send."""
+    """They hold neither memory nor the slots of clients that send."""
     pid = served.process.pid
     before = memory_mb(pid)
     silent = [connect(served.bootstrap) for _ in range(20)]

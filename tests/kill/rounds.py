@@ -1,6 +1,6 @@
 """A broker that is killed again and again while a producer writes, and what is left at the end.
 
-One producer lives through all rounds: what it sent and did not hear of when the broker died it sends again, so an
+One producer lives through all rounds: it sends again what was not acknowledged when the broker died, so an
 idempotent one meets a broker that must know from its logs alone what it has already written. Between two lives a fault
 may be done to the files: bytes of a batch that never got whole, an index that is gone.
 """
@@ -35,7 +35,7 @@ def free_port() -> int:
 
 
 class Load:
-    """Writes as fast as it is acknowledged, until it is told to stop."""
+    """Writes as fast as it is acknowledged, until it is stopped."""
 
     def __init__(self, bootstrap: str, history: History, settings: dict[str, Any]) -> None:
         self._history = history

@@ -34,5 +34,5 @@ def test_each_kind_of_fault(found: list[tuple[int, int, bytes]], kind: str) -> N
     assert any(problem.startswith(kind) for problem in problems)
 
 
-def test_who_may_retry_may_write_twice() -> None:
+def test_a_producer_that_retries_may_write_twice() -> None:
     assert History(SENT, TOLD, [*FOUND, (0, 2, b"a")]).problems(idempotent=False) == []

@@ -213,7 +213,7 @@ def test_a_truncation_recovers_a_log_whose_end_is_unknown(tmp_path: Path) -> Non
     check_reload(box, log, acknowledged, {2, 3})
 
 
-def test_the_directory_hears_of_an_error_while_idle_files_are_closed(tmp_path: Path) -> None:
+def test_an_error_while_idle_files_are_closed_is_reported_to_the_directory(tmp_path: Path) -> None:
     told: list[str] = []
     box, files, log = begin(tmp_path)
     box.directory = DirectoryState(str(tmp_path), lambda _path, reason: told.append(reason))

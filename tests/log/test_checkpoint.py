@@ -168,7 +168,7 @@ class ForgetfulDisk(QuickFiles):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
 
-def test_a_checkpoint_whose_write_failed_is_not_believed(tmp_path: Path) -> None:
+def test_a_checkpoint_whose_write_failed_is_not_used(tmp_path: Path) -> None:
     """The file may hold an offset that the broker does not know of. A truncation and a new topic must not meet it."""
     files = ForgetfulDisk()
     directory = LogDirectory(str(tmp_path), files)

@@ -104,7 +104,7 @@ def test_a_truncation_ends_where_its_first_attempt_would_have(
 
 
 def test_a_log_that_is_no_longer_broken_is_not_mended(tmp_path: Path) -> None:
-    """Mending goes by where the log ends under its lock, not by where it ended when somebody looked."""
+    """Mending uses the end of the log under its lock, not the end that was read before."""
     _, _, log = begin(tmp_path)
     log.broken = "a test says so"
     log.truncate_to(10)

@@ -1,4 +1,4 @@
-"""A file is closed only when nobody works on it any more, whoever closes, cuts, replaces or deletes it meanwhile."""
+"""A file is closed only when its last user is done, also if another thread closes, truncates or deletes it."""
 
 from __future__ import annotations
 

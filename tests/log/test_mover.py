@@ -1,4 +1,4 @@
-"""A partition moves to another directory: nothing is lost, whoever writes or cuts it meanwhile, nor by a crash."""
+"""A partition moves to another directory. Appends, truncations and crashes meanwhile lose nothing."""
 
 from __future__ import annotations
 

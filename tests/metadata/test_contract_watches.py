@@ -154,7 +154,7 @@ def test_expiry_is_reported_once_and_closing_is_not_expiry(engine: Engine) -> No
     assert told == ["expiring"]
 
 
-def test_the_holder_hears_of_expiry_in_time_to_register_again(engine: Engine) -> None:
+def test_the_holder_learns_of_expiry_in_time_to_register_again(engine: Engine) -> None:
     first, second = engine.session(), engine.session()
     first.create("/me", b"first", ephemeral=True)
     with pytest.raises(NodeExistsError):

@@ -140,7 +140,7 @@ def test_a_closed_store_is_closed() -> None:
 
 
 def test_threads_lose_no_change_and_no_event() -> None:
-    """Four threads count in one node by versions, a fifth hears of every change."""
+    """Four threads count in one node by versions, a fifth gets every change."""
     store = EmbeddedStore(IN_MEMORY)
     watching = store.open_session(60_000)
     watching.create("/n", b"0")
@@ -161,7 +161,7 @@ def test_threads_lose_no_change_and_no_event() -> None:
             node = session.get("/n")
             try:
                 session.set("/n", b"%d" % (int(node.data) + 1), version=node.stat.version)
-            except BadVersionError:  # somebody was faster
+            except BadVersionError:  # another thread was faster
                 continue
             left -= 1
 
@@ -176,7 +176,7 @@ def test_threads_lose_no_change_and_no_event() -> None:
 
 
 def test_a_full_disk_refuses_changes_and_nothing_else(tmp_path: Path) -> None:
-    """SQLite's own limit on the size of the file is, to whoever writes, a disk that is full."""
+    """SQLite's own limit on the size of the file has the effect of a full disk."""
     store = EmbeddedStore(str(tmp_path / FILE_NAME))
     session = store.open_session(1000)
     session.create("/a", b"kept")

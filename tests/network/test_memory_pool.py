@@ -1,4 +1,4 @@
-"""Who may read on when there is little memory: ordinary requests first, large ones in their turn, one always."""
+"""Which connections are read when memory is short: ordinary requests first, large ones in turn, one always."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_room_lets_in_as_many_as_may_read_their_share() -> None:
     assert 0 < 20 - pool.waiting <= 3
 
 
-def test_one_that_leaves_the_line_is_not_let_in() -> None:
+def test_a_connection_that_leaves_the_queue_is_not_admitted() -> None:
     pool = MemoryPool(1000)
     first, passing, quitter = Sender(pool, 2000), Sender(pool, 8000), Sender(pool, 8000)
     for each in (first, passing, quitter):

@@ -1,4 +1,4 @@
-"""Whoever does not speak Kafka, or speaks too slowly, is closed; everybody else goes on."""
+"""Connections that do not speak Kafka's protocol, or too slowly, are closed; the others are served."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ PARTITIONS = 2
 
 
 class Load:
-    """Sends numbered records at RATE a second, until it is told to stop; the ledger gets what is acknowledged."""
+    """Sends numbered records at RATE a second, until it is stopped; the ledger gets what is acknowledged."""
 
     def __init__(self, bootstrap: str, ledger: Ledger, rate: float) -> None:
         self._ledger = ledger
@@ -145,7 +145,7 @@ class Driver:
 
 
 class Reader:
-    """Reads a folder of Parquet files again and again, as one who knows nothing of who fills it."""
+    """Reads a folder of Parquet files again and again, as a reader that knows nothing of the pipeline."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

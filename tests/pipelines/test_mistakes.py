@@ -1,4 +1,4 @@
-"""What people get wrong, and what they are told: in their words, with a way out, without a line of Java."""
+"""Common mistakes and their messages: in the words of the user, with a way out, without a line of Java."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_master_that_is_not_there() -> None:
     refused(lambda: need_master("spark://[::1]:1"), "no Spark master answers", "is the cluster running?")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{taken.getsockname()[1]}"  # bound, but nobody listens
+        address = f"127.0.0.1:{taken.getsockname()[1]}"  # bound, but not listening
         error = refused(lambda: need_master(f"spark://{address}"), f"no Spark master answers at spark://{address}")
         assert error.retry
         taken.listen()

@@ -88,7 +88,7 @@ def test_what_is_wrong_with_a_registry_is_said(lab: Lab) -> None:
 
 @pytest.fixture
 def served() -> Iterator[tuple[str, list[str]]]:
-    """A registry with the subject `a b` and schema 7; who asks must be ada."""
+    """A registry with the subject `a b` and schema 7; only the user ada may ask."""
     asked: list[str] = []
     answers: dict[str, Any] = {
         "/subjects/a%20b/versions": [1],

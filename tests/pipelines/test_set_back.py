@@ -55,7 +55,7 @@ def followed(*clock: float, stop_at: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("clock", [(0.0, -3600.0), (0.0, 0.0, 3600.0, 3600.0, 0.0)], ids=["back", "forth and back"])
-def test_the_query_is_ended_to_be_begun_anew(clock: tuple[float, ...]) -> None:
+def test_the_query_is_ended_and_started_again(clock: tuple[float, ...]) -> None:
     progress = followed(*clock)
     assert progress.set_back
     assert not progress.stopped

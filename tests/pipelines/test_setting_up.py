@@ -111,7 +111,7 @@ def test_jars_that_spark_has_downloaded_are_used_again(
         Path(file).touch()
     jars.note_files([KAFKA], [f"file://{files[0]}", files[1]])
     assert jars.find(wanted, [], carried, repository.root) == jars.Jars(files=tuple(files))
-    Path(files[1]).unlink()  # by somebody who cleans up: all of it is downloaded again
+    Path(files[1]).unlink()  # as a clean-up would: everything is downloaded again
     assert jars.find(wanted, [], carried, repository.root) == jars.Jars(packages=(KAFKA,))
     (note,) = (jars.cache_folder() / "jars").iterdir()
     for broken in ("", "{}", "[1]"):
@@ -168,7 +168,7 @@ def test_an_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 def test_a_broker_that_is_not_there_is_reported_at_once() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{taken.getsockname()[1]}"  # bound, but nobody listens
+        address = f"127.0.0.1:{taken.getsockname()[1]}"  # bound, but not listening
         with pytest.raises(PipelineError, match=f"no broker answers at {address}") as caught:
             need_reachable(address)
         assert caught.value.retry
@@ -191,7 +191,7 @@ def test_a_broker_that_is_not_there_is_reported_at_once() -> None:
 def test_a_jvm_that_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str, retry: bool
 ) -> None:
-    """What it said before it went tells why; if it said nothing, somebody else has ended it."""
+    """Its last output says why; without any, another process has ended it."""
     need_module("pyspark")
     from pyspark import SparkContext
 

@@ -92,7 +92,7 @@ def test_unknown_topics_name_the_nearest(lab: Lab) -> None:
     assert f"there is no topic {wrong}; did you mean '{lab.topic}'?" in str(caught.value)
 
 
-def test_following_goes_on_until_it_is_told_to_stop(lab: Lab) -> None:
+def test_following_goes_on_until_it_is_stopped(lab: Lab) -> None:
     from ixion.pipelines.figures import BatchFigures
     from ixion.pipelines.progress import Progress
 

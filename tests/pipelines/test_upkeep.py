@@ -156,7 +156,7 @@ def test_at_every_moment_of_a_join_no_row_is_there_twice_and_a_cut_loses_none(
 
 
 @pytest.mark.timeout(900)  # procedures of both formats, many small jobs
-def test_delta_and_iceberg_look_after_themselves_when_told(lab: Lab) -> None:
+def test_upkeep_of_delta_and_iceberg_by_their_own_means(lab: Lab) -> None:
     sent = numbers(lab, 8)
     upkeep = f'{UPKEEP}keep = "1 ms"\n'
     sinks = "".join(f'[[sinks]]\ntype = "{kind}"\npath = "{kind}"\n{upkeep}' for kind in ("delta", "iceberg"))

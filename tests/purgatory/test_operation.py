@@ -1,4 +1,4 @@
-"""A delayed operation completes exactly once, whoever completes it."""
+"""A delayed operation completes exactly once, however many threads try."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_cancel_for_key(purgatory: DelayedOperationPurgatory, clock: ManualClock
     purgatory.advance_clock(0)
     assert (both.completions, both.expirations, other.completions) == (0, 0, 1)
     assert (purgatory.watched, purgatory.delayed) == (0, 0)
-    assert both.force_complete()  # whoever cancelled it may still finish it
+    assert both.force_complete()  # the caller that cancelled it may still complete it
 
 
 def test_an_operation_that_raises_is_logged_counted_and_alone(

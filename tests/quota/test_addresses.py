@@ -40,7 +40,7 @@ def test_the_default_is_for_each_address_that_is_not_named() -> None:
     assert [made.arrive("named") for _ in range(500)] == [0] * 500
 
 
-def test_removed_quotas_hold_nobody_back() -> None:
+def test_removed_quotas_throttle_no_client() -> None:
     made = rates(Clock(), here=0.1)
     made.arrive("here")
     assert made.arrive("here") > 0

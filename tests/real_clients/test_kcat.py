@@ -1,4 +1,4 @@
-"""kcat, as somebody at a terminal uses it: list, produce, consume, ask for offsets."""
+"""kcat, as it is used at a terminal: list, produce, consume, ask for offsets."""
 
 from __future__ import annotations
 

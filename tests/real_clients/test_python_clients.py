@@ -99,7 +99,7 @@ def test_an_idempotent_producer(broker: Broker, topic: str, driver: Driver) -> N
     assert driver.read(broker.bootstrap, topic, 0, 200, committed=True) == messages
 
 
-def test_topics_that_nobody_made(broker: Broker, driver: Driver) -> None:
+def test_topics_that_were_not_created(broker: Broker, driver: Driver) -> None:
     name = f"auto-{driver.name}"
     assert driver.produce(broker.bootstrap, name, [Message(b"k", b"v")]) == [0]
     assert driver.read(broker.bootstrap, name, 0, 1) == [Message(b"k", b"v")]

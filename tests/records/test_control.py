@@ -1,4 +1,4 @@
-"""Transaction markers, to the byte as KIP-98 has them."""
+"""Transaction markers, byte for byte as in KIP-98."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def honest(codec: Codec = Codec.NONE, times: tuple[int, ...] = (NOW, NOW + 5, NO
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_an_honest_batch_is_let_in(codec: Codec) -> None:
+def test_a_valid_batch_is_accepted(codec: Codec) -> None:
     data = honest(codec)
     result = validate_produce(data, RULES, NOW)
     assert isinstance(result, Validated)
@@ -202,7 +202,7 @@ def test_nested_compression_is_only_bytes() -> None:
     assert refused(data).code is ErrorCode.INVALID_RECORD
 
 
-def test_a_million_headers_that_are_there_are_let_in() -> None:
+def test_a_million_headers_that_are_there_are_accepted() -> None:
     headers = varint(1_000_000) + b"\x02h\x01" * 1_000_000
     data = batch(record(headers=headers), base_timestamp=NOW)
     assert validate_produce(data, TopicRules(max_batch_bytes=len(data)), NOW).count == 1

@@ -267,7 +267,7 @@ class Nodes:
     async def lead(
         self, leader: int, *, told: tuple[int, ...] | None = None, isr: tuple[int, ...] | None = None
     ) -> None:
-        """A new leader in the next epoch. Only the brokers in `told` hear of it, the new leader among them."""
+        """A new leader in the next epoch. Only the brokers in `told` learn of it, the new leader among them."""
         self.epoch += 1
         self.leader = leader
         self.isr = self.isr if isr is None else isr

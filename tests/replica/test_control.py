@@ -199,14 +199,14 @@ def test_a_request_for_a_later_registration_is_accepted(member: Member, number: 
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_an_older_controller_is_refused_once_a_newer_one_was_heard(member: Member, number: int) -> None:
+def test_an_older_controller_is_refused_after_a_request_of_a_newer_one(member: Member, number: int) -> None:
     assert member.run(metadata(controller_epoch=4)).error_code == 0
     assert member.run(all_requests(controller_epoch=3)[number]).error_code == ErrorCode.STALE_CONTROLLER_EPOCH
     assert member.run(all_requests(controller_epoch=4)[number]).error_code == 0
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_an_epoch_that_the_tree_does_not_have_shuts_nobody_out(member: Member, number: int) -> None:
+def test_an_epoch_that_the_tree_does_not_have_is_refused_and_forgotten(member: Member, number: int) -> None:
     made_up = all_requests(controller_epoch=2**31 - 1)[number]
     assert member.run(made_up).error_code == ErrorCode.STALE_CONTROLLER_EPOCH
     assert member.run(metadata(controller_epoch=1)).error_code == 0

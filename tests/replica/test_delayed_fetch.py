@@ -1,4 +1,4 @@
-"""Fetches that wait: the lettered cases of DelayedFetch, and who is woken by what."""
+"""Fetches that wait: the lettered cases of DelayedFetch, and which event wakes which fetch."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def test_time_is_up_and_there_is_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("wait_ms", [0, -1])
-def test_who_does_not_wait_is_answered_at_once(world: World, wait_ms: int) -> None:
+def test_a_fetch_without_max_wait_is_answered_at_once(world: World, wait_ms: int) -> None:
     world.lead()
     assert len(world.fetch(wait_ms=wait_ms)) == 1
 
 
 @pytest.mark.parametrize("min_bytes", [0, -5])
-def test_who_wants_nothing_is_answered_at_once(world: World, min_bytes: int) -> None:
+def test_a_fetch_of_zero_bytes_is_answered_at_once(world: World, min_bytes: int) -> None:
     world.lead()
     assert len(world.fetch(min_bytes=min_bytes)) == 1
 
@@ -150,7 +150,7 @@ def test_read_committed_is_woken_by_the_last_stable_offset(world: World) -> None
     assert result.aborted == []
 
 
-def test_read_committed_hears_of_aborted_transactions(world: World) -> None:
+def test_read_committed_gets_the_aborted_transactions(world: World) -> None:
     world.lead()
     world.produce(records=batch(b"v", producer=(7, 0, 0), transactional=True))
     world.replicas.append(1000, -1, Origin.COORDINATOR, [("t", 0, marker(7, 0, commit=False))], lambda _results: None)

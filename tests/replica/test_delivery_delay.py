@@ -83,7 +83,7 @@ def test_a_consumer_beyond_what_is_due_waits_and_does_not_spin(world: World) -> 
     assert offsets(waiting[0]) == [2]
 
 
-def test_what_consumers_are_told_of_the_end_is_what_is_due(world: World) -> None:
+def test_the_end_that_consumers_get_is_that_of_the_due_records(world: World) -> None:
     world.lead()
     world.produce(b"a")
     world.advance(300)

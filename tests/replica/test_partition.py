@@ -1,4 +1,4 @@
-"""One partition: who leads it, how far its high watermark goes, who is in sync."""
+"""One partition: its leader, its high watermark, its in-sync replicas."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_high_watermark_is_what_every_in_sync_replica_has(world: World) -> N
     append(partition, b"a", b"b", b"c")
     assert partition.log.high_watermark == 0
     partition.follower_fetched(2, 2, 0)
-    assert partition.log.high_watermark == 0  # nobody has heard of 3 yet
+    assert partition.log.high_watermark == 0  # follower 3 has not fetched yet
     partition.follower_fetched(3, 1, 0)
     assert partition.log.high_watermark == 1
     partition.follower_fetched(3, 3, 0)
@@ -37,7 +37,7 @@ def test_the_high_watermark_is_what_every_in_sync_replica_has(world: World) -> N
     assert partition.log.high_watermark == 3
 
 
-def test_a_replica_out_of_sync_and_far_behind_holds_up_nobody(world: World) -> None:
+def test_a_replica_out_of_sync_and_far_behind_holds_up_no_request(world: World) -> None:
     partition = world.lead(replicas=(1, 2, 3), isr=(1, 2))
     append(partition, b"a", b"b")
     partition.follower_fetched(2, 1, 0)
@@ -75,7 +75,7 @@ def test_a_replica_whose_joining_is_being_written_down_counts_already(world: Wor
     assert partition.log.high_watermark == 3
 
 
-def test_nobody_joins_before_it_has_reached_the_start_of_this_leader(world: World) -> None:
+def test_no_follower_joins_the_isr_before_it_has_reached_the_start_of_this_leader(world: World) -> None:
     partition = world.lead(replicas=(1, 2), isr=(1,))
     append(partition, b"a", b"b")
     partition.make_leader(1, (1,), (1, 2))
@@ -96,7 +96,7 @@ def test_one_change_of_the_in_sync_replicas_at_a_time(world: World) -> None:
     assert world.wanted == [(1, 2), (1, 2, 3)]
 
 
-def test_who_lags_too_long_is_dropped_and_the_high_watermark_goes_on(world: World) -> None:
+def test_a_follower_that_lags_too_long_leaves_the_isr_and_the_high_watermark_moves_on(world: World) -> None:
     partition = world.lead(replicas=(1, 2, 3))
     append(partition, b"a")
     partition.follower_fetched(2, 1, 0)

@@ -76,7 +76,7 @@ class Model:
         await self.elect(self.random.choice(self.nodes.isr))
 
     async def elect(self, leader: int) -> None:
-        """The new leader hears of it; the others may hear later. A leader that is cut off leaves the ISR."""
+        """The new leader learns of it; the others may learn later. A leader that is cut off leaves the ISR."""
         isr = tuple(number for number in self.nodes.isr if number == leader or number not in self.nodes.cut_off)
         await self.nodes.lead(leader, told=(leader,), isr=isr)
         self.told[leader] = self.nodes.epoch

@@ -39,7 +39,7 @@ def test_the_replica_that_has_most_in_the_rack_is_chosen(world: World, image: Cl
     assert selector.select(partition, "b", 0) == FAR
     assert selector.select(partition, "b", 3) == FAR
     assert selector.select(partition, "a", 0) == -1, "the leader is near"
-    assert selector.select(partition, "c", 0) == -1, "nobody is near"
+    assert selector.select(partition, "c", 0) == -1, "no replica is in that rack"
     partition.set_isr((SELF, NEAR))
     assert selector.select(partition, "b", 0) == NEAR, "one out of sync is not chosen"
     assert selector.select(partition, "b", 2) == -1, "it does not have the offset"

@@ -71,7 +71,7 @@ BAD: dict[str, tuple[Callable[[Provider], str], str]] = {
     "unknown key": (lambda p: p.token(key_id="r2"), "an unknown key"),
     "key of another kind": (lambda p: p.token(key_id="e1"), "an unknown key"),
     "other algorithm than the key's": (lambda p: p.token(algorithm="ES256", key_id="r1"), "an unknown key"),
-    "signed by somebody else": (lambda p: Provider().token(), "signature"),
+    "signed with another key": (lambda p: Provider().token(), "signature"),
     "unsigned": (lambda p: p.token(algorithm="none", key=""), "not accepted"),
     "signature cut off": (lambda p: p.token().rpartition(".")[0] + ".", "signature"),
     "no token": (lambda p: "x.y", "not a signed token"),

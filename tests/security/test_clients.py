@@ -211,7 +211,7 @@ def common_name(address: str, authority: Authority) -> str:
         return str(dict(pair for part in subject for pair in part)["commonName"])
 
 
-def test_sixty_stalled_handshakes_keep_nobody_out(secured: Secured) -> None:
+def test_sixty_stalled_handshakes_keep_no_client_out(secured: Secured) -> None:
     host, port = secured.address("SSL").split(":")
     stalled = [socket.create_connection((host, int(port)), timeout=30) for _ in range(70)]
     try:

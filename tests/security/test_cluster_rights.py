@@ -54,7 +54,7 @@ def lets_in(make: Callable[[], Admin]) -> bool:
     return True
 
 
-def test_every_broker_hears_of_it() -> None:
+def test_every_broker_learns_of_it() -> None:
     rule = Binding(
         ResourcePattern(ResourceKind.TOPIC, "or", PatternKind.PREFIXED),
         Entry("User:bob", "*", Operation.READ, Permission.ALLOW),

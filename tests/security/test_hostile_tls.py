@@ -124,7 +124,7 @@ def test_renegotiation_is_refused(secured: Secured) -> None:
     assert is_served(secured)
 
 
-def test_hundreds_of_half_open_handshakes_keep_nobody_out(secured: Secured) -> None:
+def test_hundreds_of_half_open_handshakes_keep_no_client_out(secured: Secured) -> None:
     async def count(real: Any) -> tuple[int, int]:
         server = real.parts.server
         return sum(len(each.handshaking) for each in server._processors()), server.snapshot().connections["SSL"]

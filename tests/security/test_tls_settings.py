@@ -205,7 +205,7 @@ def outside(broker: Broker) -> tuple[str, int]:
     return "127.0.0.1", broker.call(port)
 
 
-def test_a_rule_names_the_user_and_strangers_stay_outside(broker: Broker, authority: Authority) -> None:
+def test_a_rule_names_the_user_and_others_are_refused(broker: Broker, authority: Authority) -> None:
     host, port = outside(broker)
 
     def admin(name: str, subject: str) -> Admin:

@@ -183,7 +183,7 @@ def test_a_token_is_no_user_and_a_user_is_no_token(broker: Broker) -> None:
         alice.expire_delegation_token(token.hmac)
 
 
-def test_who_may_renew_and_expire(broker: Broker) -> None:
+def test_which_users_may_renew_and_expire(broker: Broker) -> None:
     with admin_as(broker, "alice") as alice, admin_as(broker, "bob") as bob, admin_as(broker, "root") as root:
         token = alice.create_delegation_token(max_lifetime_ms=3_600_000)
         assert token.expires_ms == token.max_ms == token.issued_ms + 3_600_000

@@ -1,4 +1,4 @@
-"""`ixion.testing.Broker`: its life, its data, and what it says to those who use it wrongly."""
+"""`ixion.testing.Broker`: its life, its data, and its messages when it is used wrongly."""
 
 from __future__ import annotations
 

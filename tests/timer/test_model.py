@@ -33,7 +33,7 @@ class WheelAgainstList(RuleBasedStateMachine):
         self.clock = ManualClock(12_345)
         self.timer = SystemTimer("model", clock=self.clock, executor=lambda task: task.run())
         self.ran: list[Recorder] = []
-        self.waiting: dict[Recorder, int] = {}  # the model: who is due when
+        self.waiting: dict[Recorder, int] = {}  # the model: which task is due when
         self.idle: list[Recorder] = []
 
     @rule(delay_ms=DELAYS)

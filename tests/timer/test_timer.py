@@ -284,7 +284,7 @@ def test_a_task_may_shut_its_own_timer_down() -> None:
 
 
 class TestWaiting:
-    """`advance_clock` waits for the next bucket and hears of everything that could make it due sooner."""
+    """`advance_clock` waits for the next bucket and notices everything that could make it due sooner."""
 
     def test_gives_up_after_the_timeout(self, timer: SystemTimer) -> None:
         assert not timer.advance_clock(1)

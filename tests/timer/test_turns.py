@@ -23,7 +23,7 @@ from ixion.timer.turns import (
 
 
 class Ticking:
-    """A clock that moves on by a millisecond whenever somebody looks at it."""
+    """A clock that moves on by a millisecond whenever it is read."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = 0

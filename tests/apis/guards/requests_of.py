@@ -1,4 +1,4 @@
-"""For each API key that is served: requests that name somebody's topic, group and transactional id, or ask for all.
+"""For each API key that is served: requests that name another user's topic, group and transactional id, or ask for all.
 
 A new API needs an entry here; `test_walk` fails without.
 """

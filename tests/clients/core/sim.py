@@ -210,7 +210,7 @@ class Simulation:
             answer = self._answer(wire.node, request, fault)
             data = answer_bytes(api, frame.api_version, frame.correlation_id, answer)
             if not wire.is_open or wire.machine.closed:
-                return  # carried out, and nobody hears of it
+                return  # carried out, and the answer is lost
             if fault == "drop after":
                 wire.drop()
             elif fault == "half":

@@ -57,7 +57,7 @@ def test_step_7_the_example_of_the_module() -> None:
     assert subscription.positions() == {A: 10, B: 5}
 
 
-def test_the_position_moves_behind_what_nobody_gets() -> None:
+def test_the_position_moves_past_records_that_are_not_returned() -> None:
     buffer, subscription = buffer_of(fetched(A, 0, 2, gap=3))
     assert taken(buffer, 9) == [(0, 0), (0, 1)]
     assert subscription.position(A) == 5

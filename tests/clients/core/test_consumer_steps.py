@@ -158,7 +158,7 @@ def test_step_11_9_a_request_that_takes_too_long_is_given_up() -> None:
     assert connection.closed
 
 
-def test_step_11_10_nothing_piles_up_while_nobody_polls() -> None:
+def test_step_11_10_nothing_piles_up_without_polls() -> None:
     sim = ConsumerSimulation(1, trouble=0.0)
     machine = joined(sim)
     before = len(machine.client.machines)

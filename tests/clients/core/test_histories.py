@@ -60,7 +60,7 @@ def test_when_time_runs_out_nothing_is_doubled_or_overtaken(seed: int) -> None:
 
 @settings(max_examples=10)
 @given(st.integers(0, 2**32))
-def test_without_idempotence_every_record_is_heard_of_once(seed: int) -> None:
+def test_without_idempotence_every_record_is_reported_once(seed: int) -> None:
     check(history(seed, HASTY._replace(enable_idempotence=False, acks=1)), once=False)
 
 

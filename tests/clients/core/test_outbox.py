@@ -14,7 +14,7 @@ from ixion.records.compression import Codec
 
 PLACE = TopicPartition("orders", 0)
 TOO_LARGE = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
-SOMEBODY = ProducerIdentity(7, 0)
+PRODUCER = ProducerIdentity(7, 0)
 NEXT = ProducerIdentity(7, 1)
 
 
@@ -39,7 +39,7 @@ def filled(count: int) -> Outbox:
     return box
 
 
-def fly(box: Outbox, identity: ProducerIdentity | None = SOMEBODY) -> list[Batch]:
+def fly(box: Outbox, identity: ProducerIdentity | None = PRODUCER) -> list[Batch]:
     flown = []
     while box.may_send(5, identity):
         flown.append(box.take())
@@ -97,10 +97,10 @@ def test_what_comes_back_is_sent_again_in_its_old_order_when_all_have_landed() -
     box.acknowledge(fly(box)[0], 0)
     second, third, fourth, fifth, sixth = fly(box)
     give_back(box, second)
-    assert not box.may_send(5, SOMEBODY)
+    assert not box.may_send(5, PRODUCER)
     give_back(box, third)
     box.acknowledge(fourth, 6)  # a broker would not, but the order must not hang on that
-    assert not box.may_send(5, SOMEBODY)
+    assert not box.may_send(5, PRODUCER)
     give_back(box, fifth, sixth)
     assert sequences(box) == [2, 4, 8, 10]
     assert len(box.waiting) == 6
@@ -151,7 +151,7 @@ def test_a_gap_is_closed_when_nothing_flies_any_more() -> None:
     box.acknowledge(fly(box)[0], 0)
     second, third, fourth, fifth = fly(box)
     box.refuse(second, TOO_LARGE)
-    assert not box.may_send(5, SOMEBODY)
+    assert not box.may_send(5, PRODUCER)
     for batch in (third, fourth, fifth):
         assert not box.is_first(batch)
         give_back(box, batch)
@@ -168,7 +168,7 @@ def test_what_is_in_doubt_behind_a_gap_gets_no_second_number_in_the_same_epoch()
     box.refuse(second, TOO_LARGE)
     give_back(box, third, in_doubt=True)
     assert box.wants_epoch
-    assert not box.may_send(5, SOMEBODY)
+    assert not box.may_send(5, PRODUCER)
     assert box.can_change_epoch
     box.adopt(NEXT)
     (again,) = fly(box, NEXT)
@@ -222,7 +222,7 @@ def test_behind_one_given_up_in_doubt_no_number_is_used_again() -> None:
     (second,) = fly(box)
     box.refuse(second, TOO_LARGE)
     assert box.wants_epoch
-    assert not box.may_send(5, SOMEBODY)
+    assert not box.may_send(5, PRODUCER)
 
 
 def test_a_new_epoch_waits_for_what_is_in_doubt_in_the_old_one() -> None:
@@ -230,7 +230,7 @@ def test_a_new_epoch_waits_for_what_is_in_doubt_in_the_old_one() -> None:
     (first,) = fly(box)
     give_back(box, first, in_doubt=True)
     (again,) = fly(box, NEXT)  # another partition has changed the epoch
-    assert (again, again.identity) == (first, SOMEBODY)
+    assert (again, again.identity) == (first, PRODUCER)
     assert not box.may_send(5, NEXT)
     box.acknowledge(first, 0)
     (second,) = fly(box, NEXT)

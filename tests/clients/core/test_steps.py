@@ -360,7 +360,7 @@ def test_a_refusal_that_names_the_new_leader_spares_the_refresh() -> None:
     assert found is not None
     assert (found.leader, found.leader_epoch) == (new, 7)
     assert not cluster.hint(where, sim.leaders[0], 6, {})  # older
-    assert not cluster.hint(where, 99, 8, {})  # nobody knows where that is
+    assert not cluster.hint(where, 99, 8, {})  # no known broker has that id
 
 
 def test_an_unauthorized_cluster_ends_the_producer() -> None:

@@ -133,7 +133,7 @@ class ModelBroker:
             codes = []
             for each in topic.partition_states:
                 key, code = (topic.topic_name, each.partition_index), ErrorCode.NONE
-                assert self.broker_id in each.replicas, "a broker hears of its own replicas only"
+                assert self.broker_id in each.replicas, "a broker gets requests about its own replicas only"
                 assert each.leader in (-1, *self.brokers), "the leader is known before it is followed"
                 if key in self.failed_disk:
                     code = ErrorCode.KAFKA_STORAGE_ERROR
@@ -168,7 +168,7 @@ class League:
     ) -> None:
         self.store = EmbeddedStore(IN_MEMORY)
         self.engine = EmbeddedEngine(self.store)
-        self.outside = self.engine.open_session(3_600_000)  # that of somebody who looks on
+        self.outside = self.engine.open_session(3_600_000)  # of an observer
         self.config = DynamicConfig(settings or {})
         self.brokers: dict[int, ModelBroker] = {}
         for number in range(1, brokers + 1):

@@ -34,7 +34,7 @@ SETTINGS = {
     "replica.fetch.wait.max.ms": "250",
     "auto.leader.rebalance.enable": "false",
 }
-# Fetchers lose their leader when it stops, and hear of a deletion a moment late; with any controller.
+# Fetchers lose their leader when it stops, and learn of a deletion a moment late; with any controller.
 EXPECTED = re.compile(r"\[ReplicaFetcher |^\t?at |^java\.\S*Exception|UNKNOWN_TOPIC_ID|^\s*$|RemoteLeaderEnd")
 
 

@@ -102,7 +102,7 @@ def test_a_request_is_sent_again_until_it_is_answered(monkeypatch: pytest.Monkey
     play(story)
 
 
-def test_a_broker_that_is_gone_gets_nothing_more_and_nobody_waits_for_it() -> None:
+def test_a_dead_broker_gets_no_more_requests_and_holds_up_no_change() -> None:
     async def story(channels: Channels, recorder: Recorder, answered: list[int]) -> None:
         recorder.gate.clear()
         channels.send(2, update(1))

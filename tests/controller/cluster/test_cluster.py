@@ -63,7 +63,7 @@ def test_a_leader_dies_and_comes_back() -> None:
     play(3, story)
 
 
-def test_the_last_in_sync_replica_dies_and_nobody_else_leads() -> None:
+def test_the_last_in_sync_replica_dies_and_no_other_replica_leads() -> None:
     async def story(league: League) -> None:
         await league.create("t", [[2, 3]])
         await league.propose(T0, [2])
@@ -154,7 +154,9 @@ def test_a_request_for_an_earlier_life_is_not_sent_to_the_next_one() -> None:
     play(3, story)
 
 
-def test_a_controller_that_stops_waits_until_the_new_leaders_have_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_controller_that_stops_waits_until_the_new_leaders_have_their_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(leaders, "TAKEN_OVER_S", 60.0)
 
     async def story(league: League) -> None:
@@ -510,7 +512,7 @@ def test_a_disk_that_failed_costs_its_replicas_only() -> None:
     play(3, story)
 
 
-def test_producer_ids_come_in_blocks_that_nobody_else_has() -> None:
+def test_producer_ids_come_in_blocks_of_their_own() -> None:
     async def story(league: League) -> None:
         blocks = league.controller.producer_ids
         first = await blocks.allocate(2, league.brokers[2].epoch)

@@ -86,7 +86,7 @@ class ClusterMachine(RuleBasedStateMachine):
         victims = data.draw(st.lists(st.sampled_from(self.live), min_size=1, max_size=2, unique=True))
         if set(victims) != set(self.live):
             left = set(self.league.controllers) - set(victims)
-            if not left:  # somebody must be the controller
+            if not left:  # one broker must be the controller
                 self.run(self.league.begin(next(broker for broker in self.live if broker not in victims)))
             self.run(self.league.kill(*victims))
 

@@ -140,7 +140,7 @@ def test_a_controller_of_a_kraft_migration_is_left_alone() -> None:
     play(story)
 
 
-def test_the_node_of_an_earlier_session_of_ours_makes_nobody_the_controller() -> None:
+def test_the_node_of_an_earlier_session_of_ours_does_not_make_us_the_controller() -> None:
     """It goes when that session expires; until then this broker's writes would not be its own."""
 
     async def story(league: League) -> None:
@@ -226,7 +226,7 @@ def test_a_request_that_fails_half_way_is_followed_by_a_new_term(monkeypatch: py
     play(story)
 
 
-def test_a_request_that_is_too_large_deposes_nobody() -> None:
+def test_a_request_that_is_too_large_does_not_end_the_term() -> None:
     async def story(league: League) -> None:
         controller = await league.begin(1)
 

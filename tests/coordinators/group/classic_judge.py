@@ -40,8 +40,8 @@ class Consumer:
         self.syncing: Answer | None = None
         self.assignment: bytes | None = None
         self.sign_ms = 0  # when the broker last took a sign of life
-        self.heard_ms = 0  # when it last sent or was told anything
-        self.calm_ms = 0  # when it was told the generation, or last that no other is on its way
+        self.heard_ms = 0  # when it last sent or received anything
+        self.calm_ms = 0  # when it got the generation, or last an answer that no other is on its way
         self.left = False
         self.is_forgotten = False  # the broker has lost its generation
 
@@ -65,13 +65,13 @@ class Judge:
         self.alive: list[Consumer] = []
         self.hanging: list[Consumer] = []
         self.waiting: list[tuple[Consumer, Answer, int, bool]] = []  # requests, since when, whether they had to wait
-        self.owners: dict[str, Consumer] = {}  # member id -> who was given it
+        self.owners: dict[str, Consumer] = {}  # member id -> its client
         self.unheard: set[str] = set()  # member ids that were stored, and the broker stopped before it could say so
         self.lists: dict[tuple[str, int], tuple[str, ...]] = {}  # name, edition -> what it offers
         self.leaders: dict[int, str] = {}  # generation -> member id
         self.given: dict[int, dict[str, bytes]] = {}  # generation -> who -> what the leader gave it
-        self.told: dict[int, dict[bytes, str]] = {}  # generation -> what -> who has heard that it is its own
-        self.asked: dict[int, set[str]] = {}  # generation -> who has asked for its assignment
+        self.told: dict[int, dict[bytes, str]] = {}  # generation -> assignment -> the member that got it
+        self.asked: dict[int, set[str]] = {}  # generation -> the members that asked for their assignment
         self.past: list[tuple[str, str | None, int]] = []  # member id, instance, generation
         self.complete: tuple[frozenset[str], int] = (frozenset(), 0)  # all members, if all have joined; since when
         self.loaded = 0  # the generation that the broker began with
@@ -90,7 +90,7 @@ class Judge:
         return group
 
     def is_settled(self) -> bool:
-        """All who are alive are in the present generation, and nobody is about to be removed from it."""
+        """All live members are in the current generation, and none is about to be removed from it."""
         group = self.group()
         there = [consumer.generation for consumer in self.alive if consumer.assignment is not None]
         return (
@@ -156,7 +156,7 @@ class Judge:
         self.waiting.append((consumer, answer, self.now, answer.waits))
         code = None if answer.waits else answer.code
         if member_id and not is_known:
-            assert code not in (None, ErrorCode.NONE), "nobody knows it"
+            assert code not in (None, ErrorCode.NONE), "the group does not know it"
         if (
             member is None
             and size >= self.most
@@ -165,7 +165,7 @@ class Judge:
         ):
             assert code not in (None, ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED), "there is no room for it"
         if code is ErrorCode.GROUP_MAX_SIZE_REACHED and group is not None:
-            assert member_id not in [*group.members, *group.pending_members], "who is sent away does not stay"
+            assert member_id not in [*group.members, *group.pending_members], "a refused member does not stay"
             assert member is None or size > self.most, "there is room for it"
         elif member is not None and member.member_id == member_id and before is not None and group is not None:
             state, generation, leads = before
@@ -261,20 +261,20 @@ class Judge:
             assert code is ErrorCode.FENCED_INSTANCE_ID, f"a fenced member hears {code.name}"
 
     def expect_successor(self, consumer: Consumer) -> None:
-        """Whoever has its name now was told so, or still waits to be."""
+        """The member that has its name now got an answer that says so, or still waits for it."""
         group = self.group()
         current = None if group is None else group.static_members.get(consumer.instance or "")
         if group is not None and current is not None and not group.members[current].awaits_join:
             assert current in self.owners or current in self.unheard, f"{consumer.name} is fenced by nobody"
 
     def expect_reason(self, consumer: Consumer) -> None:
-        """A member is thrown out because it was silent, or did not do its part of a rebalance, and only then."""
+        """A member is removed because it was silent, or did not do its part of a rebalance, and only then."""
         if consumer.left or consumer.is_forgotten or consumer.generation <= 0 or self.most < 100:
             return
         is_synced = consumer.key in self.asked.get(consumer.generation, ())
         rebalance_ms = consumer.rebalance_ms * (2 if consumer.instance and is_synced else 1)
         silent_ms, calm_ms = self.now - consumer.sign_ms, self.now - consumer.calm_ms
-        assert silent_ms >= SESSION_MS or calm_ms >= rebalance_ms, f"{consumer.name} is thrown out for nothing"
+        assert silent_ms >= SESSION_MS or calm_ms >= rebalance_ms, f"{consumer.name} is removed for nothing"
 
     def sweep(self) -> None:
         """Look at the answers that have come since the last time."""
@@ -309,7 +309,7 @@ class Judge:
         for each in leader.members:
             name, edition, protocol = each.metadata.decode().split()
             assert protocol == leader.protocol_name
-            assert each.group_instance_id or each.member_id in there, "an absent member was told of"
+            assert each.group_instance_id or each.member_id in there, "the list has a member that is not there"
             lists.append(self.lists[name, int(edition)])
             owner = self.owners.get(each.member_id)
             if owner is not None and owner.member_id == each.member_id and each.member_id in there:
@@ -340,7 +340,7 @@ class Judge:
         elif code is ErrorCode.FENCED_INSTANCE_ID:
             self.hear(consumer, code)
         elif code is ErrorCode.UNKNOWN_MEMBER_ID:
-            assert not waited or consumer.left, "it waited as it was told to, and is thrown out"
+            assert not waited or consumer.left, "it waited as the answer said, and is removed"
             consumer.forget()
         elif code is ErrorCode.GROUP_MAX_SIZE_REACHED:
             assert self.most < 100
@@ -405,7 +405,7 @@ class Judge:
             assert group.pending_sync == {each.member_id for each in members if who(each) not in asked}
         self.nobody_is_missed(group)
         if group.state.value in ("CompletingRebalance", "Stable") and not self.world.log.hold:
-            assert not any(each.awaits_join for each in members), "the rebalance is over, and somebody still joins"
+            assert not any(each.awaits_join for each in members), "the rebalance is over, and a member still joins"
         for each in members:
             owner = self.owners.get(each.member_id)
             if owner is not None and not each.awaits_join:
@@ -418,13 +418,13 @@ class Judge:
                 assert silent_ms <= sessions * SESSION_MS + SLACK_MS, f"{owner.name} is silent for {silent_ms} ms"
 
     def nobody_is_missed(self, group: ClassicGroup) -> None:
-        """When all have joined they are told so: at once, or after the initial delay."""
+        """When all have joined they get their answers: at once, or after the initial delay."""
         names, since_ms = self.complete
         all_there = all(each.awaits_join for each in group.members.values()) and not group.pending_members
         if group.state.value != "PreparingRebalance" or not all_there or names != frozenset(group.members):
             self.complete = (frozenset(group.members) if all_there else frozenset(), self.now)
         else:
-            assert self.now - since_ms <= SLACK_MS, "all have joined, and nobody is told"
+            assert self.now - since_ms <= SLACK_MS, "all have joined, and none gets an answer"
 
 
 def who(member: ClassicMember) -> str:

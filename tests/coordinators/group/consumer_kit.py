@@ -23,9 +23,9 @@ Partition = tuple[str, int]
 
 
 class Client:
-    """`owned` is what the client reads, by name, and `since` the epochs at which it was told of each.
+    """`owned` is what the client reads, by name, and `since` the epochs at which it got each.
 
-    A client with `clings` does not let go of anything. One that is `terse` says what it has when that has changed, as
+    A client with `clings` gives nothing up. One that is `terse` says what it has when that has changed, as
     Kafka's own do.
     """
 
@@ -64,7 +64,7 @@ class Client:
         return self._take(self.send(**{**self._everything(), "topic_partitions": (), **fields}))
 
     def beat(self, **fields: Any) -> ErrorCode:
-        """Who has missed an answer tells everything about itself, and is told everything."""
+        """After a missed answer the client sends its whole state, and gets its whole assignment."""
         more = self._everything() if self.missed_an_answer else {}
         is_news = not self.terse or self.missed_an_answer or self.owned != self._said
         self._said = set(self.owned)

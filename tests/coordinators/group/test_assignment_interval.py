@@ -21,7 +21,7 @@ def epochs(world: World) -> tuple[int, int]:
     return world.group.epoch, world.group.assignment_epoch
 
 
-def test_who_joins_too_soon_waits_for_the_next_assignment() -> None:
+def test_a_member_that_joins_too_soon_waits_for_the_next_assignment() -> None:
     world = world_of()
     first, second = Client(world, "a", "t"), Client(world, "b", "t")
     first.join()
@@ -73,7 +73,7 @@ def test_of_topics_it_does_not_read_any_more_a_member_has_nothing_though_the_ass
     assert (len(other.owned), other.epoch) == (6, 6)
 
 
-def test_who_is_letting_go_and_reads_less_has_more_to_let_go_of_and_its_time_for_that() -> None:
+def test_a_revoking_member_that_subscribes_to_less_revokes_more_and_gets_its_time_for_that() -> None:
     world = world_of()
     first, second = Client(world, "a", "t", "u", rebalance_timeout_ms=20_000), Client(world, "b", "t", "u")
     first.join()
@@ -107,7 +107,7 @@ def test_a_restart_does_not_begin_the_interval_anew_nor_end_it() -> None:
     assert epochs(later) == (3, 3)
 
 
-def test_a_clock_that_is_set_back_makes_nobody_wait() -> None:
+def test_a_clock_that_is_set_back_delays_no_epoch() -> None:
     world = world_of()
     first = Client(world, "a", "t")
     first.join()

@@ -1,4 +1,4 @@
-"""Who gets what."""
+"""Which member gets which partitions."""
 
 from __future__ import annotations
 

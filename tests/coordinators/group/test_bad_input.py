@@ -45,7 +45,7 @@ def test_the_number_of_protocols_counts_too() -> None:
     world = World(message_max_bytes=MB)
     many = {f"protocol {number}": b"" for number in range(100_000)}
     assert world.join(protocols=many).code is ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert whole(world.groups.admin.list((), ()))[1] == (), "a group is not made for somebody who is refused"
+    assert whole(world.groups.admin.list((), ()))[1] == (), "a refused request creates no group"
 
 
 def test_all_groups_together_are_bounded() -> None:
@@ -68,7 +68,9 @@ def test_ids_that_are_given_out_are_bounded() -> None:
     world.groups.rebalance.bounds.most_ids = 10
     answers = [join(world, group=f"g{number}", version=5, session_ms=6_000) for number in range(12)]
     codes = [answer.code for answer in answers]
-    assert join(world, group="g0", version=5, member_id=answers[0].join.member_id).waits, "who has an id may come back"
+    assert join(world, group="g0", version=5, member_id=answers[0].join.member_id).waits, (
+        "a member with an id may come back"
+    )
     assert codes == [ErrorCode.MEMBER_ID_REQUIRED] * 10 + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
     world.advance(7_000)
     assert join(world, group="g12", version=5).code is ErrorCode.MEMBER_ID_REQUIRED

@@ -122,7 +122,7 @@ def test_a_hundred_thousand_protocols(served: Served, raw: Raw) -> None:
     assert told == {ErrorCode.MEMBER_ID_REQUIRED: 5, ErrorCode.GROUP_MAX_SIZE_REACHED: 1}
 
 
-def test_groups_and_ids_that_nobody_comes_back_to(served: Served, raw: Raw) -> None:
+def test_abandoned_groups_and_ids(served: Served, raw: Raw) -> None:
     """Some 800 bytes each, compiled or not; 4,000 are far from the 100,000 that are given out at most."""
     with bounded(served, keeps_mb=16, needs_mb=24):
         told = codes(raw, ApiKey.JOIN_GROUP, 5, (join_request(f"group {n}" * 3) for n in range(4_000)))

@@ -43,7 +43,7 @@ def test_members_that_come_during_the_initial_delay_share_one_generation() -> No
     world.advance(2000)
     second = world.join(client="b")
     world.advance(1500)
-    assert first.waits, "somebody new came, so the wait goes on"
+    assert first.waits, "a new member came, so the wait goes on"
     world.advance(2600)
     assert first.join.generation_id == second.join.generation_id == 1
 
@@ -61,7 +61,7 @@ def test_a_new_group_waits_a_tenth_of_a_second_by_default() -> None:
 
 
 def test_a_group_that_had_members_before_waits_one_initial_delay() -> None:
-    """Whoever comes a moment later starts another rebalance, as Kafka has it."""
+    """A member that comes a moment later starts another rebalance, as in Kafka."""
     world = World(group_initial_rebalance_delay_ms=3000)
     world.join(client="a")
     world.advance(3000)
@@ -179,7 +179,7 @@ def test_the_leader_rejoins_to_rebalance() -> None:
     assert leader.join.generation_id == 2
 
 
-def test_a_member_that_missed_the_answer_to_its_join_hears_it_again() -> None:
+def test_a_member_that_missed_the_answer_to_its_join_gets_it_again() -> None:
     world = World()
     waiting = world.join()
     world.advance(5)
@@ -195,7 +195,7 @@ def test_a_changed_subscription_starts_a_rebalance() -> None:
     assert world.state == "PreparingRebalance"
 
 
-def test_who_waits_for_an_assignment_is_sent_to_rejoin_when_another_joins() -> None:
+def test_a_member_that_waits_for_an_assignment_must_rejoin_when_another_joins() -> None:
     world = World()
     first, second = world.join(client="a"), world.join(client="b")
     world.advance(5)
@@ -215,7 +215,7 @@ def test_a_sync_that_is_asked_again_takes_the_place_of_the_one_before() -> None:
     assert again.sync.assignment == b"two"
 
 
-def test_who_was_only_given_an_id_may_leave_with_it() -> None:
+def test_a_member_that_only_got_an_id_may_leave_with_it() -> None:
     world = World()
     settle(world, "a")
     assert world.join(client="b", version=4).code is ErrorCode.MEMBER_ID_REQUIRED
@@ -298,7 +298,7 @@ def test_a_group_that_is_loaded_over_its_limit_sheds_the_members_that_come_last(
     lost, second = later.join("a-1"), later.join("d-3")
     first = later.join("a-1")
     assert lost.code is ErrorCode.REBALANCE_IN_PROGRESS
-    assert first.waits, "who has come may ask again"
+    assert first.waits, "a member that has joined may ask again"
     assert later.join("b-2").code is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert list(later.group.members) == ["a-1", "d-3"]
     assert first.join.generation_id == second.join.generation_id == 2

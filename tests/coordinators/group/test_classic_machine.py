@@ -1,15 +1,15 @@
 """Many lives of a classic group: members that come, go, hang, fall silent, change and return; a log that is slow or
 refuses; a broker that restarts in between.
 
-Clients do what clients do. The judge knows what each of them sent and was told, and when:
+Clients behave as real ones. The judge knows what each of them sent and received, and when:
 
-- a generation is told to those who joined it, once, with one leader, who alone learns the members and what they sent;
+- each member of a generation learns of it once; one of them leads and alone gets the members and what they sent;
 - its protocol is one that all members offer, and of those the one with the most votes;
-- everybody gets what the leader gave it in that generation, and a partition has one member;
+- each member gets what the leader assigned to it in that generation, and a partition has one member;
 - generations never go back (but one that no member has synced to is forgotten when the broker restarts);
 - a join or a sync is answered within the rebalance timeout, whatever the others do, and at once if all are there;
-- who is silent for a session is out after it, who gives signs of life and does its part stays in;
-- a fenced instance hears that it is fenced;
+- a member that is silent for a session timeout is removed; one that sends heartbeats and rejoins stays;
+- a fenced instance gets the error that says so;
 - a member commits in its generation and in no other; offsets are what was acknowledged, also after a restart.
 """
 
@@ -135,7 +135,7 @@ class Groups(Judge, RuleBasedStateMachine):
     def leave(self, place: int, by_instance: bool, joins: bool) -> None:
         if place < 0 or not self.alive:
             self.come(None, LISTS[0], REBALANCE_MS[:1])
-        consumer = self.pick(place)  # -1: who has only just come
+        consumer = self.pick(place)  # -1: a member that has just come
         if joins:
             self.alive.remove(consumer)
             self.all_change()
@@ -194,7 +194,7 @@ class Groups(Judge, RuleBasedStateMachine):
     @precondition(lambda self: self.past)
     @rule(place=st.integers(0, 20), by=st.sampled_from(["heartbeat", "commit", "sync"]))
     def the_past_speaks(self, place: int, by: str) -> None:
-        """A request that was held back, of somebody who has become another since, or of another generation."""
+        """A delayed request of a member that has another id since, or of another generation."""
         member_id, instance, generation = self.past[place % len(self.past)]
         if by == "commit":
             codes = self.offsets.commit(self.world, Committer(GROUP, member_id, instance, generation), PARTITIONS[:1])
@@ -331,7 +331,7 @@ class Groups(Judge, RuleBasedStateMachine):
     @precondition(lambda self: self.alive)
     @rule(by_commits=st.booleans())
     def signs_of_life(self, by_commits: bool) -> None:
-        """Whoever gives them more often than its session asks for is never thrown out for silence."""
+        """A member that sends them more often than its session timeout is never removed for silence."""
         self.all_go_on(5)
         for _ in range(3):
             self.pass_time(6_000)
@@ -395,7 +395,7 @@ class Groups(Judge, RuleBasedStateMachine):
 
     @rule()
     def all_settle(self) -> None:
-        """When everybody who is alive plays on, everybody ends up in one generation, and it lasts."""
+        """When all live clients go on, all end up in one generation, and it lasts."""
         self.the_log_goes_on()
         self.world.log.fail = ErrorCode.NONE
         for round_ in range(50):
@@ -408,7 +408,7 @@ class Groups(Judge, RuleBasedStateMachine):
         group = self.group()
         present = [] if group is None else [each for each in self.hanging if each.member_id in group.members]
         settled = [consumer for consumer in self.alive if consumer.assignment is not None]
-        assert len(settled) >= min(len(self.alive), self.most - len(present)), "somebody waits for ever"
+        assert len(settled) >= min(len(self.alive), self.most - len(present)), "a member waits for ever"
         generations = {consumer.generation for consumer in settled}
         assert len(generations) <= 1
         if settled:
@@ -422,7 +422,7 @@ class Groups(Judge, RuleBasedStateMachine):
             for consumer in settled:
                 consumer.edition += 1
                 self.join(consumer)
-            assert not self.waiting, "all are there, and still somebody waits"
+            assert not self.waiting, "all are there, and still a member waits"
 
     # What must hold.
 

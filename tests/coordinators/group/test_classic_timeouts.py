@@ -24,7 +24,7 @@ def test_heartbeats_keep_a_member() -> None:
         assert world.heartbeat("a-1", 1) is ErrorCode.NONE
 
 
-def test_who_waits_in_a_rebalance_does_not_time_out() -> None:
+def test_a_member_that_waits_in_a_rebalance_does_not_time_out() -> None:
     world = World()
     settle(world, "a", "b", session_ms=10_000)
     waiting = world.join("a-1")
@@ -36,7 +36,7 @@ def test_who_waits_in_a_rebalance_does_not_time_out() -> None:
     assert waiting.join.generation_id == 2
 
 
-def test_who_does_not_rejoin_in_time_is_left_behind() -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_removed() -> None:
     world = World()
     settle(world, "a", "b", session_ms=10_000, rebalance_ms=20_000)
     waiting = world.join("a-1", rebalance_ms=20_000)
@@ -84,7 +84,7 @@ def test_a_follower_that_never_asks_for_its_assignment_is_removed() -> None:
     assert list(world.group.members) == ["a-1"]
 
 
-def test_who_had_to_wait_for_its_assignment_is_watched_from_then_on() -> None:
+def test_the_session_of_a_member_that_waited_for_its_assignment_begins_then() -> None:
     world = World()
     world.join(client="a", rebalance_ms=30_000), world.join(client="b", rebalance_ms=30_000)
     world.advance(5)

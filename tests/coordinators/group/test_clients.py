@@ -44,7 +44,7 @@ def fill(broker: Broker, topic: str, partitions: int, count: int = 40) -> None:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Poll until it holds; whoever never gets there fails by the deadline."""
+    """Poll until it holds; fails at the deadline."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

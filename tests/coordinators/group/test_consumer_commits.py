@@ -27,12 +27,12 @@ def test_a_commit_that_a_heartbeat_overtook_counts_for_what_the_member_has_had_s
     assert commit(later, second, old, *lost) is ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_what_a_member_has_let_go_of_and_nobody_else_wants_it_gets_back_at_once_as_new() -> None:
+def test_a_revoked_partition_that_no_other_member_wants_is_assigned_again_at_once() -> None:
     world = world_of()
     first, second = Client(world, "a", "t"), Client(world, "b", "t")
     first.join(), second.join()
     first.beat()
-    assert (first.epoch, len(first.owned)) == (2, 3), "it hears what to let go of"
+    assert (first.epoch, len(first.owned)) == (2, 3), "it learns what to revoke"
     described = {each.member_id: each for each in whole(world.groups.consumer.describe(GROUP)).members}
     assert described["a"].assignment.topic_partitions[0].partitions == (0, 1, 2, 3, 4, 5), "and has it until it has"
     second.leave()

@@ -107,14 +107,14 @@ def test_new_partitions_to_revoke_restart_the_rebalance_timeout() -> None:
     first.let_go()
     first.clings = True
     first.beat()
-    assert (first.epoch, len(first.owned)) == (2, 3), "it has let go of three, and is asked for one more"
+    assert (first.epoch, len(first.owned)) == (2, 3), "it has revoked three, and must revoke one more"
     world.advance(6_000)
     assert first.beat() is ErrorCode.NONE
     world.advance(4_001)
     assert first.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_who_says_nothing_of_its_partitions_has_not_let_go() -> None:
+def test_a_heartbeat_without_partitions_revokes_nothing() -> None:
     world = world_of()
     first, second = Client(world, "a", "t"), Client(world, "b", "t")
     first.join(), second.join()
@@ -280,7 +280,7 @@ def test_heartbeats_without_news_write_nothing() -> None:
     assert world.log.next_offset == before
 
 
-def test_who_reads_nothing_changes_nothing_for_the_others() -> None:
+def test_a_member_without_topics_changes_nothing_for_the_others() -> None:
     world = world_of()
     first = Client(world, "b", "t", server_assignor="range")
     idle = Client(world, "c")
@@ -390,7 +390,7 @@ def test_the_protocol_can_be_switched_off() -> None:
     assert Client(world, "a", "t").join() is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_who_has_let_go_and_is_asked_for_more_stays_at_its_epoch_and_has_its_time_again() -> None:
+def test_a_member_that_revoked_and_must_revoke_more_keeps_its_epoch_and_gets_its_time_again() -> None:
     world = world_of()
     first = Client(world, "a", "t", rebalance_timeout_ms=20_000)
     first.join()

@@ -6,9 +6,9 @@ What must hold at every moment:
 - no two members that are alive and unfenced read the same partition
 - a member's epoch never goes back while it is a member, nor does the group's
 - a member commits at its epoch, or at an older one for what it has had since then, and not for anything else
-- who does not let go of what it is asked for in time is thrown out, and then others read it; nobody else is, who sends
-  heartbeats
-- whoever has heard from the broker has what the broker says it has
+- a member that does not revoke a partition in time is removed, and another reads it; no other member that sends
+  heartbeats is removed
+- a member that got its last answer has the partitions that the broker records for it
 - members that play on end with everything assigned, evenly, and a stable group
 """
 
@@ -50,7 +50,7 @@ class Groups(RuleBasedStateMachine):
         self.moment = 0
         self.last_at: dict[tuple[str, int], int] = {}  # member id, epoch -> when it was last there
         self.last_with: dict[Partition, dict[str, int]] = {}  # -> member id -> when it last had the partition
-        self.asked: dict[str, tuple[Assignment, int]] = {}  # who is to let go of what, and since when
+        self.asked: dict[str, tuple[Assignment, int]] = {}  # which member must revoke what, and since when
         self.last: ConsumerGroup | None = None
         self.group_epoch = 0
         self.had: dict[str, dict[int, set[Partition]]] = {}  # member id -> epoch -> what it had then
@@ -145,7 +145,7 @@ class Groups(RuleBasedStateMachine):
     @precondition(lambda self: self.alive)
     @rule(place=st.integers(0, 5), dies=st.booleans())
     def go(self, place: int, dies: bool) -> None:
-        """Whoever is silent for a session timeout gives up by itself what it has, as clients do."""
+        """A client that is silent for a session timeout gives up its partitions, as real ones do."""
         client = self.pick(place)
         self.alive.remove(client)
         if client.epoch > 0 and not dies and client.leave() is ErrorCode.NONE:
@@ -257,7 +257,7 @@ class Groups(RuleBasedStateMachine):
 
     @rule(ms=st.sampled_from([100, 20_000, REBALANCE_MS + 20_000]))
     def wait(self, ms: int) -> None:
-        """Those who are alive send heartbeats meanwhile."""
+        """Live clients send heartbeats meanwhile."""
         for _ in range(max(ms // 20_000, 1)):
             self.world.advance(min(ms, 20_000))
             self.all_beat(1)
@@ -282,7 +282,7 @@ class Groups(RuleBasedStateMachine):
 
     @rule()
     def somebody_clings_for_too_long(self) -> None:
-        """Whoever waits for its partitions gets them when its time is up."""
+        """A member that waits for its partitions gets them when the time of the others is up."""
         self.come([("t",)], None, False)
         self.all_beat(3)
         group = self.group()
@@ -366,7 +366,7 @@ class Groups(RuleBasedStateMachine):
                 assert now_ms - since_ms <= REBALANCE_MS, f"{member.member_id} clings on"
 
     def group_epochs_never_go_back(self) -> None:
-        """As long as it is one: one that nobody is in is replaced by a classic group, which counts from 0."""
+        """As long as it is one: an empty one is replaced by a classic group, which counts from 0."""
         group = self.group()
         if group is not self.last:
             self.last, self.group_epoch = group, 0
@@ -405,7 +405,7 @@ class Groups(RuleBasedStateMachine):
         now_ms = self.world.clock.now_ms
         is_late = client.clings and now_ms - self.clings_ms[client] >= REBALANCE_MS
         is_silent = now_ms - self.heard_ms[client] >= SESSION_MS
-        assert is_late or is_silent or client in self.missed, f"{client.member_id} is thrown out for nothing"
+        assert is_late or is_silent or client in self.missed, f"{client.member_id} is removed for nothing"
 
     def was_with_another(self, client: Client, partition: Partition, epoch: int) -> bool:
         left = self.last_at[client.member_id, epoch]

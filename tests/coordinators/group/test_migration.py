@@ -50,7 +50,7 @@ def classic_group(world: World) -> str:
 
 
 def test_the_record_of_the_classic_group_goes_with_it() -> None:
-    """Or compaction would keep it for ever, and whoever reads the log once the group is gone would find it again."""
+    """Otherwise compaction would keep it for ever, and a later load would bring the deleted group back."""
     world = world_of()
     classic_group(world)
     key, _ = group_tombstone(GROUP)
@@ -185,7 +185,7 @@ def test_a_classic_member_that_does_its_part_stays() -> None:
     assert world.sync(old, generation - 1).code is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_who_is_silent_after_the_way_down_is_removed() -> None:
+def test_a_silent_member_is_removed_after_the_downgrade() -> None:
     world = world_of()
     classic_group(world)
     new = Client(world, "new", "t")
@@ -292,7 +292,7 @@ def test_an_instance_may_go_from_one_protocol_to_the_other() -> None:
 
 
 def test_a_member_that_changes_to_the_classic_protocol_owes_no_consumer_heartbeat() -> None:
-    """It was asked to let go of partitions, and does so as a classic member does: by joining again."""
+    """It must revoke partitions, and does so as a classic member does: by joining again."""
     world = world_of()
     first, second = Client(world, "a", "t"), Client(world, "b", "t")
     first.join(), second.join()

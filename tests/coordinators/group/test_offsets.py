@@ -61,7 +61,7 @@ def end_transaction(world: World, producer_id: int, committed: bool) -> None:
     world.groups.on_transaction_marker(0, producer_id, committed)
 
 
-def test_who_is_no_member_commits_to_an_empty_group() -> None:
+def test_a_client_that_is_no_member_commits_to_an_empty_group() -> None:
     world = World()
     assert commit(world, 5) is ErrorCode.NONE
     assert fetch(world) == [5]
@@ -149,18 +149,18 @@ def test_nothing_is_answered_or_seen_before_it_is_in_the_log() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of_log", "told"),
+    ("of_log", "answer"),
     [
         (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
         (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
     ],
 )
-def test_a_log_that_refuses_changes_nothing(of_log: ErrorCode, told: ErrorCode) -> None:
+def test_a_log_that_refuses_changes_nothing(of_log: ErrorCode, answer: ErrorCode) -> None:
     world = World()
     commit(world, 1)
     world.log.fail = of_log
-    assert commit(world, 2) is told
+    assert commit(world, 2) is answer
     assert fetch(world) == [1]
 
 
@@ -360,7 +360,7 @@ def test_offsets_that_no_batch_can_hold_are_refused_before_one_is_made(monkeypat
 
 
 def test_there_can_be_so_many_groups() -> None:
-    """Each commit for a group that nobody knows makes one, and so does each join."""
+    """Each commit for an unknown group creates one, and so does each join."""
     world = World()
 
     def commit_for(group: str) -> ErrorCode:

@@ -119,7 +119,7 @@ def test_very_many_that_are_late_are_aborted_in_turns(world: World) -> None:
     world.coordinator.expiration.abort_timed_out()
     for _ in names:
         world.turn()
-    assert len(world.markers.written) == len(names), "each once, whoever asked"
+    assert len(world.markers.written) == len(names), "each once, for every request"
     states = {world.state(name).state for name in names[:-1]}
     assert (states, world.state(names[-1]).state) == ({State.COMPLETE_ABORT}, State.COMPLETE_COMMIT)
 
@@ -183,7 +183,7 @@ def test_a_restart_finishes_what_was_decided(world: World) -> None:
     assert all(marker.coordinator_epoch == 7 for _, marker in world.markers.written)
 
 
-def test_who_does_not_lead_says_so_and_changes_nothing(world: World) -> None:
+def test_a_coordinator_that_resigned_refuses_and_changes_nothing(world: World) -> None:
     begun(world)
     world.log.holding = True
     heard: list[ErrorCode] = []
@@ -212,7 +212,7 @@ def test_markers_of_a_lost_partition_are_not_sent_again(world: World) -> None:
     assert world.markers.written == []
 
 
-def test_what_was_never_heard_of(world: World) -> None:
+def test_an_unknown_id(world: World) -> None:
     assert world.coordinator.describe("x") == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     assert world.coordinator.describe("") == ErrorCode.INVALID_REQUEST
     assert world.add("x", 0, 0, T0) == "INVALID_PRODUCER_ID_MAPPING"

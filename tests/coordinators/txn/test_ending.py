@@ -100,7 +100,7 @@ def test_where_nothing_is_open(world: World, state: State, commit: bool, ahead: 
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_who_was_replaced_by_an_older_client_hears_nothing_of_its_commits(world: World, commit: bool) -> None:
+def test_a_producer_that_was_replaced_by_an_older_client_is_fenced(world: World, commit: bool) -> None:
     world.init("x")
     world.init("x")
     world.add("x", 0, 1, T0, version=0)

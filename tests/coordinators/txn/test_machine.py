@@ -6,11 +6,11 @@ markers are delayed, refused, or lost with the broker, which starts again on wha
 takes the markers and the writes that verification lets through, and is the judge:
 
 - every write belongs to one transaction; all writes of one transaction get the same outcome, in every partition;
-- what a client was told to be committed is committed, what it was told to be aborted is aborted;
+- a transaction is committed if its client got that answer, and aborted if it got that one;
 - a marker never ends a transaction that began after the outcome was decided;
 - a write that its producer did not announce, or that comes too late, opens nothing that nobody ends;
 - what ran out of time is not committed, what has ended one way is not said to have ended the other;
-- whoever was replaced cannot go on;
+- a producer that was replaced cannot go on;
 - the epochs a transactional id hands out rise, or its producer id changes.
 """
 
@@ -143,7 +143,7 @@ class Transactions(RuleBasedStateMachine):
         is_replaced = (client.producer_id, client.epoch) != self.handed_out[client.name]
         code, producer_id, epoch = self.world.init(client.name, client.producer_id, client.epoch)
         self.apply_markers()
-        assert code != "NONE" or not is_replaced, "somebody took over"
+        assert code != "NONE" or not is_replaced, "another producer took over"
         if code == "NONE":
             client.producer_id, client.epoch = producer_id, epoch
             client.life = self.new_life()
@@ -282,7 +282,7 @@ class Transactions(RuleBasedStateMachine):
 
     @rule()
     def all_goes_well(self) -> None:
-        """Nothing delays or fails; then whoever has nothing open and was not replaced commits what it writes."""
+        """Without delays and faults, a producer with nothing open that was not replaced commits what it writes."""
         self.appends_fail(False)
         self.world.markers.broken.clear()
         self.appends_go_on()
@@ -298,7 +298,7 @@ class Transactions(RuleBasedStateMachine):
                     self.write(client, key)
                 self.end(client, True)
                 assert life.told is True
-                assert life.writes == dict.fromkeys(PARTITIONS[:2], True), "it was told that all is committed"
+                assert life.writes == dict.fromkeys(PARTITIONS[:2], True), "the answer was that all is committed"
 
     # What the world does.
 
@@ -348,7 +348,7 @@ class Transactions(RuleBasedStateMachine):
 
     @rule(lost=strategies.booleans())
     def the_broker_dies(self, lost: bool) -> None:
-        """Appends on their way are lost, or are in the log although nobody was told."""
+        """Appends on their way are lost, or are in the log without an answer."""
         if lost:
             self.world.log.held.clear()
         self.world.coordinator.stop()

@@ -27,7 +27,7 @@ def session() -> Iterator[MetadataSession]:
 
 
 class Later:
-    """A background that works when it is told to."""
+    """Background tasks that run when the test says so."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Callable[[], Claiming], Callable[[Claimed], None]]] = []

@@ -70,7 +70,7 @@ def test_a_producer_that_goes_on_from_the_last_epoch_may_repeat(world: World) ->
     assert world.init("x", 0, LAST_EPOCH - 1) == ("PRODUCER_FENCED", -1, -1)
 
 
-def test_the_epoch_kept_for_fencing_is_given_to_nobody(world: World) -> None:
+def test_the_epoch_kept_for_fencing_is_given_to_no_producer(world: World) -> None:
     reach(world, LAST_EPOCH)
     world.add("x", 0, LAST_EPOCH, T0)
     assert world.init("x", 0, LAST_EPOCH) == ("NONE", 1, 0)
@@ -105,7 +105,7 @@ def test_what_cannot_be_stored_has_not_happened(world: World) -> None:
     assert world.init("x") == ("NONE", 1, 0)
 
 
-def test_while_a_change_is_on_its_way_nobody_else_changes(world: World) -> None:
+def test_while_a_change_is_being_written_others_are_refused(world: World) -> None:
     world.init("x")
     world.log.holding = True
     assert world.init("x") == ("WAITS", -1, -1)

@@ -1,4 +1,4 @@
-"""The look before the first write: who is let through, and in which words the others are told."""
+"""The check before the first write: which batches pass, and what the errors say."""
 
 from __future__ import annotations
 

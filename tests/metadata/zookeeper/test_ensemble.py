@@ -90,7 +90,7 @@ def test_a_wrong_password_or_an_ended_session_cannot_come_back(zookeeper: RealZo
 
 
 def test_sessions_and_watches_outlive_every_server_of_an_ensemble(tmp_path: Path) -> None:
-    """Each server is killed and started again in turn; another session writes all the while."""
+    """Each server is killed and started again in turn; another session writes meanwhile."""
     parts.need("zookeeper-3.9.4")
 
     async def work(zookeeper: RealZooKeeper) -> None:

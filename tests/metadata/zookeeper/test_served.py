@@ -139,7 +139,7 @@ def test_get_of_a_missing_node_leaves_no_watch(tree: Tree) -> None:
     assert one.events() == []
 
 
-def test_a_watch_of_children_hears_of_children_only(tree: Tree) -> None:
+def test_a_watch_of_children_reports_children_only(tree: Tree) -> None:
     one, other = tree.client(), tree.client()
     one.create("/a")
     _, reader, _ = one.ask(Op.CHILDREN_2, read("/a", True))

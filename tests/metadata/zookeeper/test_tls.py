@@ -109,7 +109,7 @@ def test_a_session_with_zookeeper_over_tls(real: RealZooKeeper, known: Certifica
         await session.create("/me", b"x" * 500_000, ephemeral=True)
         assert len((await other.get("/me")).data) == 500_000
         await session.close()
-        assert await other.exists("/me") is None, "the end of a session is told over TLS, too"
+        assert await other.exists("/me") is None, "the end of a session is sent over TLS, too"
         await other.close()
 
     run(work())
@@ -166,7 +166,7 @@ def test_zookeeper_refuses_a_client_without_a_known_certificate(
     run(work())
 
 
-def test_a_server_with_a_wrong_certificate_is_not_believed(known: Certificates, run: Any) -> None:
+def test_a_server_with_a_wrong_certificate_is_refused(known: Certificates, run: Any) -> None:
     async def said(own: Path) -> str:
         tree = TlsTree(server_context(own))
         try:
