@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Generator
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -164,9 +165,9 @@ ONCE = (
 BESIDE_THE_BUILD = ("delay/test_off.py", "pipelines")
 
 # Of the processes that share the tests, one runs all tests of a row: they share a Spark, a Kafka, a ZooKeeper or a JVM.
-# The rows that take longest begin first. All other tests are shared by file, slow ones first. Two processes, each with
-# a Spark of its own, share the pipelines: the first row has about half of their time, the third what is not in it. The
-# second starts a cluster of its own and needs neither.
+# The rows that take longest begin first. All other tests are shared by file: LONGEST first, then slow ones. Two
+# processes, each with a Spark of its own, share the pipelines: the first row has about half of their time, the third
+# what is not in it. The second starts a cluster of its own and needs neither.
 TOGETHER = (
     tuple(f"pipelines/test_{name}.py" for name in ("evolve", "replay", "sinks", "steps", "upkeep", "upsert")),
     ("pipelines/test_cluster.py",),
@@ -177,6 +178,9 @@ TOGETHER = (
     ("metadata", "broker/test_zookeeper.py", "broker/test_secured_cluster.py"),
     ("cluster", "controller/cluster/test_apache_kafka.py"),
 )
+
+# Half a minute to a minute and a half each: the last of them must not be alone at the end.
+LONGEST = ("devtools/test_small_soak.py", "test_install.py", "hostile/test_wide.py", "hostile/test_amplify.py")
 
 DONE_COMPILED = "the same in both runs; done in the compiled one"
 DONE_INTERPRETED = "the same in both runs; done in the interpreted one"
@@ -239,7 +243,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         """Long ones first, so that no process is left alone with one at the end."""
         place = place_of(item)
         row = row_of(place)
-        return len(TOGETHER) + (not is_named(place, "", slow_files)) if row is None else row
+        if row is not None:
+            return row
+        return len(TOGETHER) + (0 if place in LONGEST else 1 if is_named(place, "", slow_files) else 2)
 
     items.sort(key=rank)
     for item in items:
@@ -255,12 +261,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def place_of(item: pytest.Item) -> str:
-    return item.path.relative_to(TESTS).as_posix() if TESTS in item.path.parents else ""
+    """The path of its file below tests/; empty for a test from elsewhere."""
+    return _place(str(item.path))
+
+
+@cache
+def _place(path: str) -> str:
+    return PurePosixPath(path).relative_to(TESTS).as_posix() if TESTS in Path(path).parents else ""
 
 
 def row_of(path: str) -> int | None:
-    """The row of TOGETHER in which a file is."""
-    return next((number for number, row in enumerate(TOGETHER) if is_named(path, "", row)), None)
+    """The row of TOGETHER in which a file is. None in `make quick`, which starts nothing to share."""
+    return None if QUICK else next((number for number, row in enumerate(TOGETHER) if is_named(path, "", row)), None)
 
 
 def group_of(nodeid: str) -> str:
@@ -271,8 +283,13 @@ def group_of(nodeid: str) -> str:
 
 def is_named(path: str, name: str, named: Collection[str]) -> bool:
     """Whether a list like SLOW has the test: by itself, by its file or by a folder above."""
-    places = {path, f"{path}::{name.partition('[')[0]}", *(str(folder) for folder in PurePosixPath(path).parents)}
-    return not places.isdisjoint(named)
+    return any(place in named for place in (*_places(path), f"{path}::{name.partition('[')[0]}"))
+
+
+@cache
+def _places(path: str) -> tuple[str, ...]:
+    """The file, and the folders that it is in."""
+    return (path, *(str(folder) for folder in PurePosixPath(path).parents))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.shares import (
     ALLOWED,
     BESIDE_THE_BUILD,
     DONE_INTERPRETED,
+    LONGEST,
     ONCE,
     SLOW,
     TESTS,
@@ -25,7 +27,7 @@ from tests.shares import (
 )
 
 
-@pytest.mark.parametrize("named", [*SLOW, *ONCE, *BESIDE_THE_BUILD, *(each for row in TOGETHER for each in row)])
+@pytest.mark.parametrize("named", [*SLOW, *ONCE, *BESIDE_THE_BUILD, *LONGEST, *chain(*TOGETHER)])
 def test_what_is_named_exists(named: str) -> None:
     place, _, test = named.partition("::")
     assert (TESTS / place).exists()
@@ -40,13 +42,16 @@ def test_a_folder_a_file_or_one_test_is_slow() -> None:
     assert not is_named("log/test_append.py", "test_any", SLOW)
 
 
-def test_files_that_share_a_jvm_stay_together() -> None:
+def test_files_that_share_a_jvm_stay_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.shares.QUICK", False)
     assert group_of("tests/pipelines/test_sinks.py::test_one") == group_of("tests/pipelines/test_steps.py::test_two[3]")
     assert group_of("tests/pipelines/test_kill.py::test_one") == group_of("tests/pipelines/test_loss.py::test_two")
     assert group_of("tests/pipelines/test_sinks.py::test_one") != group_of("tests/pipelines/test_kill.py::test_two")
     assert group_of("tests/pipelines/test_cluster.py::test_one") != group_of("tests/pipelines/test_kill.py::test_two")
     assert group_of("tests/metadata/test_image.py::test_one") == group_of("tests/broker/test_zookeeper.py::test_two")
     assert group_of("tests/timer/test_wheel.py::test_one") == "tests/timer/test_wheel.py"
+    monkeypatch.setattr("tests.shares.QUICK", True)
+    assert group_of("tests/cli/test_help.py::test_one") == "tests/cli/test_help.py"
 
 
 def test_with_ci_a_test_is_skipped_only_if_the_other_run_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,8 +98,9 @@ def test_a_broker_that_dies_meanwhile_is_named_and_its_move_can_be_taken_back(
     assert "being reassigned" not in ixion("cluster", "describe")
 
 
-def test_without_a_throttle_nothing_is_moved(cluster: Cluster, ixion: Ixion) -> None:
+def test_without_a_throttle_nothing_is_moved(cluster: Cluster, ixion: Ixion, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit of a broker is set on that broker, so one that is paused cannot get it."""
+    monkeypatch.setattr("ixion.cli.cluster_moves.BROKER_S", 0.3)
     home, away = one_copy(cluster, "orders")
     cluster.pause(away)
     words = ("--to", f"{home},{away}", "-r", "2", "--throttle", "1000", "--execute", "--timeout", "2")
@@ -158,6 +159,7 @@ def test_drain_names_the_command_that_takes_it_back(
         raise KeyboardInterrupt
 
     on_note(monkeypatch, leave)
+    monkeypatch.setattr("ixion.cli.cluster_moves.BROKER_S", 0.3)
     ixion("cluster", "drain", str(home), "--execute", code=130)
     assert "`ixion cluster reassign orders --cancel` cancels them" in ixion.errors
     assert "cancelled 1 move" in ixion("cluster", "reassign", "orders", "--cancel")
