@@ -5,9 +5,10 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 
-# Four processes share the tests, a file or a folder at a time (tests/shares.py): many of them wait, for a JVM, another
-# process or a timeout, so four keep two cores busy. pytest alone runs them one by one.
-WORKERS ?= 4
+# Six processes share the tests, a file or a folder at a time (tests/shares.py). Most tests wait, for a JVM, another
+# process or a timeout, for longer than they work (a whole pass 24 minutes and 10), so it takes six to keep two cores
+# busy. pytest alone runs them one by one.
+WORKERS ?= 6
 # A few tests that fail run again, alone; the closing lines name those that pass then (tests/unsteady.py).
 RERUN = IXION_RERUN=5
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -34,7 +35,9 @@ test: .venv/.ready ## run the tests, interpreted beside the build, then compiled
 test-compiled: .venv/.testable
 	$(RERUN) IXION_EXPECT=compiled $(PYTEST) $(ARGS)
 
+# First, pytest reads the tests of both passes and keeps what it has made of them: each of the processes would do it again.
 test-interpreted: .venv/.ready
+	@PYTHONPATH=$(CURDIR)/src $(BIN)/python -m pytest --collect-only $(ARGS) > .venv/collected.txt 2>&1 || true
 	$(RERUN) IXION_AGAIN=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(PYTEST) $(ARGS)
 
 first-hour: .venv/.ready ## every block of README and docs in an empty environment, as a newcomer types it; .first-hour/transcript.md
