@@ -9,6 +9,9 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer
 
 from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.late_groups import LateGroups
+from ixion.broker.parts import Parts
+from ixion.replica.internal_topic import GROUP_OFFSETS
 from ixion.testing import Broker
 from tests.broker.served import environment
 
@@ -80,3 +83,11 @@ def test_groups_come_when_they_are_needed_and_are_found_again(tmp_path: Path) ->
     with Broker(data=tmp_path) as broker:
         assert broker.call(made)  # there are offsets, so it is needed at once
         assert consume_one(broker) == b"two"
+
+
+def test_a_broker_that_only_follows_needs_no_coordinator() -> None:
+    """To import it takes 30 ms or more, and this is called on the event loop."""
+    groups = LateGroups(Parts.__new__(Parts))
+    groups.follow(GROUP_OFFSETS, 0, -1)
+    groups.on_transaction_marker(0, 17, committed=True)
+    assert groups.made is None

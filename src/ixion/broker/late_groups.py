@@ -69,15 +69,16 @@ class LateGroups:
         if topic == GROUP_OFFSETS:
             if leader_epoch >= 0:
                 self.get().on_elected(partition, leader_epoch)
-            else:
-                self.get().on_resigned(partition)
+            elif self._made is not None:  # a broker that only follows needs no coordinator
+                self._made.on_resigned(partition)
 
     def on_topics_deleted(self, names: Iterable[str]) -> None:
         if self._made is not None:  # else there are no offsets
             self._made.on_topics_deleted(names)
 
     def on_transaction_marker(self, partition: int, producer_id: int, committed: bool) -> None:
-        self.get().on_transaction_marker(partition, producer_id, committed)
+        if self._made is not None:  # else this broker does not lead the partition
+            self._made.on_transaction_marker(partition, producer_id, committed)
 
     def stop(self) -> None:
         self._stopped = True
