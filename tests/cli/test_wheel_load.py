@@ -22,7 +22,7 @@ def test_every_task_ran_or_was_cancelled_or_still_waits() -> None:
     assert last.added == sum(level.arrived - level.fell_in for level in last.levels)
     assert last.expired == sum(load.lateness.counts())  # the worker has run all it was given
     assert last.failed == 0
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before, "one of an earlier test may end meanwhile"
 
 
 def test_nothing_is_cancelled_unless_asked_for() -> None:
@@ -38,4 +38,4 @@ def test_an_exception_inside_leaves_no_thread_either() -> None:
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         pass
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before, "one of an earlier test may end meanwhile"
