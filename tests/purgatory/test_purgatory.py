@@ -243,7 +243,7 @@ def test_the_reaper_thread_advances_and_purges_and_ends() -> None:
     assert all((operation.completions, operation.expirations) == (1, 1) for operation in operations)
     purgatory.shutdown()
     purgatory.shutdown()
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before, "one of an earlier test may end meanwhile"
     with pytest.raises(TimerClosedError, match="reaped"):
         purgatory.try_complete_else_watch(Operation(), ["a"])
 
