@@ -168,6 +168,32 @@ def test_a_write_outside_the_open_transaction_is_refused(box: Box) -> None:
     send(log, 1, transactional=True)
 
 
+def test_a_batch_of_an_aborted_transaction_has_no_duplicates(box: Box) -> None:
+    """librdkafka takes the sequence numbers of a batch again whose answer was lost before it aborted: to acknowledge
+    the new batch with the offset of the aborted one would lose it."""
+    log = box.open()
+    assert send(log, 0, count=3, transactional=True) == 0
+    assert send(log, 0, count=3, transactional=True) == 0, "within the transaction it is a duplicate"
+    end(log, commit=False)
+    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0, count=3, transactional=True)
+    assert send(log, 3, count=2, transactional=True) == 4, "a client that got the answer goes on"
+    assert send(log, 3, count=2, transactional=True) == 4
+    end(log, commit=True)
+    assert send(log, 3, count=2, transactional=True) == 4, "committed: it was acknowledged"
+    assert send(log, 0, epoch=1, transactional=True) == 7, "the next epoch begins anew"
+
+
+def test_a_restart_knows_which_batches_were_aborted_since_its_snapshot(box: Box) -> None:
+    """A follower learns it in the same way, from the batches and markers that it copies."""
+    log = box.open()
+    send(log, 0, transactional=True)
+    end(log, commit=False)
+    log.abandon()
+    again = box.open()
+    refused(again, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0, transactional=True)
+    assert send(again, 1, transactional=True) == 2
+
+
 def test_markers_are_fenced_by_producer_and_coordinator_epoch(box: Box) -> None:
     log = box.open()
     send(log, 0, epoch=2, transactional=True)

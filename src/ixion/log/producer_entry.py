@@ -38,7 +38,15 @@ class BatchTrace:
 
 
 class ProducerEntry:
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
+    __slots__ = (
+        "abort_offset",
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "producer_id",
+        "txn_first_offset",
+    )
 
     def __init__(self, producer_id: int, epoch: int = NO_EPOCH) -> None:
         self.producer_id: Final = producer_id
@@ -46,6 +54,7 @@ class ProducerEntry:
         self.coordinator_epoch = -1
         self.last_timestamp = -1
         self.txn_first_offset = NO_OFFSET  # of the open transaction; -1 if none is open
+        self.abort_offset = NO_OFFSET  # of the last abort marker; -1 after a restart, as Kafka's snapshots lack it
         self.batches: list[BatchTrace] = []  # the oldest first
 
     @property
@@ -61,6 +70,7 @@ class ProducerEntry:
         twin.coordinator_epoch = self.coordinator_epoch
         twin.last_timestamp = self.last_timestamp
         twin.txn_first_offset = self.txn_first_offset
+        twin.abort_offset = self.abort_offset
         twin.batches = list(self.batches)
         return twin
 
@@ -77,9 +87,15 @@ class ProducerEntry:
         self.last_timestamp = trace.timestamp
 
     def find(self, epoch: int, first_sequence: int, last_sequence: int) -> BatchTrace | None:
-        """The kept batch with exactly these sequence numbers, of which the new one is a duplicate."""
+        """The kept batch with exactly these sequence numbers, of which the new one is a duplicate.
+
+        A batch of an aborted transaction has no duplicates. librdkafka takes its sequence numbers again for records of
+        the next transaction if the answer was lost and the transaction was aborted. To answer as to a duplicate, as
+        Apache Kafka does, would acknowledge records that nobody can read; the batch is out of sequence instead, and the
+        client goes on with its next epoch.
+        """
         if epoch == self.epoch:
             for trace in self.batches:
                 if trace.last_sequence == last_sequence and trace.first_sequence == first_sequence:
-                    return trace
+                    return trace if trace.last_offset > self.abort_offset else None
         return None

@@ -130,6 +130,8 @@ class Draft:
         if entry.txn_first_offset >= 0:
             ended = EndedTxn(entry.producer_id, entry.txn_first_offset, offset, not commit)
         entry.move_to_epoch(epoch)
+        if not commit:
+            entry.abort_offset = offset
         entry.txn_first_offset = NO_OFFSET
         entry.coordinator_epoch = max(coordinator_epoch, entry.coordinator_epoch)
         entry.last_timestamp = timestamp
