@@ -207,19 +207,24 @@ class Watcher:
         for (number, where), sent in load.sent.items():
             if where != key or sent.loose:
                 continue
+            forgotten = False
             for value, code in sent.failed.items():
                 if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                    raise Broken("Sequence", f"{key}: {value!r} was refused: the leader lacks what came before it")
+                    if value not in places:
+                        raise Broken("Sequence", f"{key}: {value!r} was refused: the leader lacks what came before it")
+                    # The leader has restarted: a snapshot has the last batch of each producer only. So it refuses an
+                    # earlier one that is repeated, and the producer repeats the later ones in its next epoch.
+                    forgotten = True
             last = -1
             for value in sent.values:
                 found = places.get(value, [])
-                if len(found) > 1:
+                if len(found) > 1 and not forgotten:
                     raise Broken("OnceOnly", f"{key}: {value!r} is at {found}")
                 if value in sent.acknowledged:
                     if not found:
                         at = sent.acknowledged[value]
                         raise Broken("NoAcknowledgedLoss", f"{key}: {value!r}, acknowledged at {at}, is not there")
-                    if found[0] != sent.acknowledged[value]:
+                    if sent.acknowledged[value] not in found[: len(found) if forgotten else 1]:
                         at = sent.acknowledged[value]
                         raise Broken("MonotonicOffsets", f"{key}: {value!r}, acknowledged at {at}, is at {found[0]}")
                 if found:

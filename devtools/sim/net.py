@@ -27,8 +27,9 @@ Hold = tuple[str, str, int, bool]  # client, server, API key; whether answers ar
 
 
 class Network:
-    def __init__(self, loop: SimLoop) -> None:
+    def __init__(self, loop: SimLoop, folder: str) -> None:
         self.loop = loop
+        self.folder = folder.encode()
         self.listeners: dict[tuple[str, int], Listening] = {}
         self.cuts: set[Pair] = set()  # directions: (from, to)
         self.slow: set[str] = set()  # hosts
@@ -197,7 +198,8 @@ class End:
         if peer is None or not peer.is_open:
             return
         loop = self.network.loop
-        size = "end" if data is None else f"{len(data)} {zlib.crc32(data):08x}"
+        # An error message may name the folder of this run, which is another one in every run.
+        size = "end" if data is None else f"{len(data)} {zlib.crc32(data.replace(self.network.folder, b'')):08x}"
         loop.trace.add(loop.now_s, "net", f"{self.host}>{peer.host} {size}")
         if data is None:
             peer.hear_end()

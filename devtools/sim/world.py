@@ -76,7 +76,7 @@ class Slot:
 class World:
     def __init__(self, loop: SimLoop, folder: str, brokers: int = 3) -> None:
         self.loop = loop
-        self.network = loop.network = Network(loop)
+        self.network = loop.network = Network(loop, folder)
         self.tree = SimTree(loop, self.network)
         self.folder = folder
         self.slots = {number: Slot(number, os.path.join(folder, str(number))) for number in range(1, brokers + 1)}

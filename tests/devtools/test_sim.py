@@ -49,6 +49,15 @@ def test_a_run_repeats_and_broken_brokers_are_found(tmp_path: Path) -> None:
     assert len((tmp_path / "trace").read_text().splitlines()) > 500
 
 
+def test_a_run_repeats_although_its_folder_is_another_one() -> None:
+    """A leader whose disk is full names its folder in the error message."""
+    first, second = (
+        sim("--seed", "1", "--job", "none", "--faults", "disk-full", "--length", "2", "--digest") for _ in range(2)
+    )
+    assert "1: ok" in first
+    assert first == second
+
+
 def test_the_shrinker_keeps_the_faults_that_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
     faults = make_faults(5, 30.0, [("t", 0)], KINDS)
     assert len(faults) > 8

@@ -57,6 +57,7 @@ class ModelBroker:
         self._rack = rack
         self.logs: set[TopicPartition] = set()
         self.ends: LogEnds = {}
+        self.silent = False  # does not say where its logs end
         self.failed_disk: set[TopicPartition] = set()
         self.heard: list[ControlRequest] = []  # of all lives
         self.let_in = asyncio.Event()  # cleared: requests wait
@@ -84,6 +85,8 @@ class ModelBroker:
         self.epoch = stat.created_zxid
 
     async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
+        if self.silent:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "it cannot be reached")
         return {key: self.ends[key] for key in keys if key in self.ends}
 
     async def carry(self, request: ControlRequest) -> ControlResponse:

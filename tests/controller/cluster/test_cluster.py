@@ -112,6 +112,35 @@ def test_the_last_in_sync_replica_does_not_lead_over_one_that_has_more(
     play(3, story)
 
 
+@pytest.mark.parametrize("goes", [False, True], ids=["answers", "goes"])
+def test_the_last_in_sync_replica_does_not_lead_before_it_says_what_it_has(goes: bool) -> None:
+    """The controller cannot reach it. By the time it can, another replica may turn out to have more."""
+
+    async def story(league: League) -> None:
+        await league.create("t", [[2, 3]])
+        await league.propose(T0, [2])
+        await league.kill(2)
+        last = league.brokers[2]
+        last.ends[T0], league.brokers[3].ends[T0] = (1, 5), (1, 9)
+        last.silent = True
+        await league.restart(2)
+        assert (await league.state(T0)).leader == -1
+        await league.kill(1)
+        await league.begin(3)
+        assert (await league.state(T0)).leader == -1, "nor under another controller"
+        if goes:
+            await league.kill(2)
+            await until(lambda: not league.term.silent)
+            assert (await league.state(T0)).leader == -1
+            last.silent = False
+            await league.restart(2)
+        last.silent = False
+        await until(lambda: league.term.cluster.leaderships[T0].leader == 3)
+        assert (await league.state(T0)).isr == (3,)
+
+    play(3, story)
+
+
 def test_an_unclean_election_where_the_topic_allows_it() -> None:
     async def story(league: League) -> None:
         await league.create("t", [[2, 3]], **{"unclean.leader.election.enable": "true"})

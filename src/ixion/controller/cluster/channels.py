@@ -151,14 +151,15 @@ class BrokerChannel:
         self._waiting.append(request)
         self._stirred.set()
 
-    async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds:
-        """Empty if the broker does not answer in time."""
+    async def log_ends(self, keys: Sequence[TopicPartition]) -> LogEnds | None:
+        """None if the broker does not answer in time; empty if it cannot say it, as Apache Kafka's brokers."""
         try:
             async with asyncio.timeout(ENDS_S):
                 return await self._carrier.log_ends(keys)
         except (KafkaError, TimeoutError) as error:
             logger.info("broker %d did not answer where its logs end: %s", self.member.broker_id, error)
-            return {}
+            is_other = isinstance(error, KafkaError) and error.code is ErrorCode.UNSUPPORTED_VERSION
+            return {} if is_other else None
 
     def mark(self) -> asyncio.Future[None]:
         """A future that is done when all requests so far are answered, or the channel is closed."""
@@ -227,7 +228,12 @@ class Channels:
         """The ends of these logs by broker; brokers that do not answer in time are left out."""
         asked = {broker: keys for broker, keys in wanted.items() if broker in self._channels}
         found = await asyncio.gather(*(self._channels[broker].log_ends(keys) for broker, keys in asked.items()))
-        return dict(zip(asked, found, strict=True))
+        return {broker: ends for broker, ends in zip(asked, found, strict=True) if ends is not None}
+
+    async def reachable(self, broker: int) -> None:
+        """Returns when the broker answers where its logs end, or is gone. It is asked again and again."""
+        while broker in self._channels and not await self.log_ends({broker: ()}):
+            await asyncio.sleep(PAUSE_S)
 
     async def settled(self, broker: int) -> None:
         """Returns when the broker has answered all requests so far, or is gone."""

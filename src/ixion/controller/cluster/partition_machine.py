@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from ixion.controller.cluster import elections
@@ -117,8 +118,8 @@ async def bring_online(term: Term, batch: Batch, keys: Iterable[TopicPartition] 
     cluster = term.cluster
     wanted = [key for key in (cluster.all_keys() if keys is None else keys) if key[0] not in cluster.doomed]
     await create_states(term, batch, [key for key in wanted if cluster.phase(key) is PartitionPhase.NEW])
-    await elect_most(term, batch, [key for key in wanted if cluster.phase(key) is PartitionPhase.OFFLINE])
-    offline = [key for key in wanted if cluster.phase(key) is PartitionPhase.OFFLINE]
+    waiting = await elect_most(term, batch, [key for key in wanted if cluster.phase(key) is PartitionPhase.OFFLINE])
+    offline = [key for key in wanted if cluster.phase(key) is PartitionPhase.OFFLINE and key not in waiting]
     outcomes = await elect_offline(term, batch, offline, unclean=False, why="its leader was lost")
     left = [key for key, found in outcomes.items() if found is None and cluster.online(key)]
     allowed = {name: await term.is_unclean_allowed(name) for name in dict.fromkeys(name for name, _ in left)}
@@ -126,19 +127,35 @@ async def bring_online(term: Term, batch: Batch, keys: Iterable[TopicPartition] 
     await elect_offline(term, batch, unclean, unclean=True, why="no in-sync replica lives; unclean election")
 
 
-async def elect_most(term: Term, batch: Batch, keys: Sequence[TopicPartition]) -> None:
-    """If the last in-sync replica is back and others are alive, compare their logs before one is elected."""
+async def elect_most(term: Term, batch: Batch, keys: Sequence[TopicPartition]) -> set[TopicPartition]:
+    """If the last in-sync replica is back and others are alive, compare their logs before one is elected.
+
+    Returns the partitions whose last in-sync replica did not answer. They stay offline until it answers: it cannot
+    learn that it leads before that, and it may have fewer records than another one by then.
+    """
     cluster = term.cluster
-    doubtful = []
+    doubtful: dict[TopicPartition, int] = {}  # with the last replica
     for key in keys:
         known = cluster.leaderships.get(key)
         if known is not None and len(known.isr) == 1 and known.isr[0] in cluster.online(key):
-            doubtful.append(key)
-    await elect_furthest(term, batch, doubtful, "the last replica in sync came back with less than this one has")
+            doubtful[key] = known.isr[0]
+    why = "the last replica in sync came back with less than this one has"
+    silent = await elect_furthest(term, batch, [key for key, last in doubtful.items() if last not in term.silent], why)
+    for broker in sorted(silent.intersection(doubtful.values())):
+        logger.warning("partitions have no leader until broker %d answers where its logs end", broker)
+        term.once_answered(broker, partial(_bring_back, term))
+    return {key for key, last in doubtful.items() if last in term.silent}
 
 
-async def elect_furthest(term: Term, batch: Batch, keys: Sequence[TopicPartition], why: str) -> None:
-    """Ask every live replica where its log ends, and elect the one with the longest log."""
+async def _bring_back(term: Term) -> None:
+    batch = term.batch()
+    await bring_online(term, batch)
+    await term.send(batch)
+
+
+async def elect_furthest(term: Term, batch: Batch, keys: Sequence[TopicPartition], why: str) -> set[int]:
+    """Ask every live replica where its log ends, and elect the one with the longest log. Returns the brokers that did
+    not answer."""
     cluster = term.cluster
     asked: dict[int, list[TopicPartition]] = {}
     for key in keys:
@@ -147,7 +164,7 @@ async def elect_furthest(term: Term, batch: Batch, keys: Sequence[TopicPartition
             for broker in online:
                 asked.setdefault(broker, []).append(key)
     if not asked:
-        return
+        return set()
     found = await term.channels.log_ends(asked)
 
     def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
@@ -155,6 +172,7 @@ async def elect_furthest(term: Term, batch: Batch, keys: Sequence[TopicPartition
         return elections.with_most(cluster.replicas(key), known, cluster.online(key), ends)
 
     await elect(term, batch, keys, rule, why)
+    return {broker for broker in asked if broker not in found}
 
 
 async def elect_offline(

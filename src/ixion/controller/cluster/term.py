@@ -51,6 +51,7 @@ class Term:
         self.watches: list[Callable[[], None]] = []  # cancelled at the end of the term
         self.on_deposed: Callable[[str], None] = lambda _: None  # called when another controller was elected
         self.on_failed: Callable[[str], None] = lambda _: None  # called when a change failed half-way
+        self.silent: set[int] = set()  # brokers that do not answer, and are asked again and again
         self._waiting: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -94,9 +95,23 @@ class Term:
             except Exception:
                 logger.exception("the controller could not follow a change (%s), so it resigns", name)
 
-        task = asyncio.get_running_loop().create_task(watched())
+        self._keep(watched())
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def once_answered(self, broker: int, change: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run `change` when the broker can be asked where its logs end, or is gone; until then it is in `silent`."""
+        self.silent.add(broker)
+
+        async def wait() -> None:
+            await self.channels.reachable(broker)
+            self.silent.discard(broker)
+            self.soon(f"broker {broker} answers", change)
+
+        self._keep(wait())
 
     def batch(self) -> Batch:
         return Batch(self.cluster)
