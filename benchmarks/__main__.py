@@ -1,4 +1,7 @@
-"""python -m benchmarks [NAME ...] [--quick]: runs all benchmarks, or those named, from the checkout."""
+"""python -m benchmarks [NAME ...] [--quick]: runs all benchmarks, or those named, from the checkout.
+
+python -m benchmarks delay --only Pulsar,NATS    measures these contenders and keeps the last results of the others
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="ixion side by side with its peers")
     parser.add_argument("name", nargs="*", help=f"of {', '.join(names())}; all of them if none is named")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works; saves nothing")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="contenders whose names begin so, with commas; keeps what the last run has measured of the others",
+    )
     arguments = parser.parse_args()
     if unknown := set(arguments.name) - set(names()):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
@@ -57,12 +65,13 @@ def main() -> None:
         benchmark = load(name)
         neighbours = Neighbours()
         with console.status(name) as status:
-            outcome = run(benchmark, quick=arguments.quick, say=partial(_say, status, name))
+            outcome = run(benchmark, quick=arguments.quick, say=partial(_say, status, name), only=arguments.only)
         report.show(outcome, console)
         others = round(neighbours.share() * 100)
         console.print(f"{others} % of the machine was used by others meanwhile")
         if not arguments.quick:
-            for path in report.save(outcome, machine | {"used_by_others_percent": others}):
+            kept, used = report.with_last(outcome, others) if arguments.only else (outcome, others)
+            for path in report.save(kept, machine | {"used_by_others_percent": used}):
                 console.print(f"wrote {path.relative_to(CHECKOUT)}")
     if not arguments.quick:
         console.print(f"wrote {page.write().relative_to(CHECKOUT)}")

@@ -19,7 +19,13 @@ without.
     IXION_BENCH_SUSTAINED=300       seconds at 12,000 a second (10)
     IXION_BENCH_ALONE=1             without the six others
     IXION_BENCH_RIVALS=Pulsar,NATS  only the others whose names begin so
+    IXION_BENCH_PARTS=herd,far      of ours only these: waiting, near, herd, sustained, restart, fixed, off, far
     IXION_BENCH_COMPILED=1          also builds and compares a compiled copy without the feature; minutes of building
+
+All of it takes the better part of an hour. In pieces, each of which keeps the results of the others:
+
+    python -m benchmarks delay --only Pulsar
+    IXION_BENCH_PARTS=herd python -m benchmarks delay --only ixion
 
 What ordinary topics pay for the feature is counted, in instructions of the interpreter for a produce and for a fetch,
 beside a copy of the sources from which the feature is cut (`loads/without_delays`); in instructions of the processor
@@ -112,18 +118,24 @@ def measure(start: Start, backlogs: Mapping[str, int], scale: float) -> Mapping[
 def ours(backlogs: Mapping[str, int], scale: float) -> Mapping[str, float]:
     """All that is asked of everybody, and what only ixion promises."""
     pending = backlogs["1m"]
-    rows = {
-        **measure(ixion, backlogs, scale),
-        **near(pending, max(int(5 * TIMED * scale), 1_000)),
-        **herd_beside_others(max(int(LARGE_HERD * scale), 5_000)),
-        **sustained(),
-        **restart(pending),
-        **fixed(pending, max(int(TIMED * scale), 200)),
-        **off(CHECKOUT / "src"),
-        **(compiled(None) if COMPILED else {}),
+    parts: Mapping[str, Contender] = {
+        "waiting": lambda: measure(ixion, backlogs, scale),
+        "near": lambda: near(pending, max(int(5 * TIMED * scale), 1_000)),
+        "herd": lambda: herd_beside_others(max(int(LARGE_HERD * scale), 5_000)),
+        "sustained": sustained,
+        "restart": lambda: restart(pending),
+        "fixed": lambda: fixed(pending, max(int(TIMED * scale), 200)),
+        "off": lambda: {**off(CHECKOUT / "src"), **(compiled(None) if COMPILED else {})},
+        "far": lambda: far(MOST["10m"]),
     }
-    if int(os.environ.get("IXION_BENCH_PENDING", "0")) >= MOST["10m"]:
-        rows |= far(MOST["10m"])
+    wanted = os.environ.get("IXION_BENCH_PARTS", "").split(",")
+    if wanted == [""]:
+        wanted = [name for name in parts if name != "far"]
+        if int(os.environ.get("IXION_BENCH_PENDING", "0")) >= MOST["10m"]:
+            wanted.append("far")
+    rows: dict[str, float] = {}
+    for name in wanted:
+        rows |= parts[name]()
     return rows
 
 

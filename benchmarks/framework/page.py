@@ -13,8 +13,8 @@ from benchmarks.framework.report import CHARTS, RESULTS, number
 HEAD = """# Measured
 
 Written by `make bench` from `benchmarks/results`. Ours and the peers ran in alternating rounds of one run; a ratio is
-taken within each round, and the median of the rounds is given. The machine is shared: the share that others used
-meanwhile is given with each table.
+taken within each round, and the median of the rounds is given. A contender may also have been measured alone, on
+another day (`--only`). The machine is shared: the share that others used meanwhile is given with each table.
 """
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.framework import chart, curve
-from benchmarks.framework.model import Outcome
+from benchmarks.framework.model import Outcome, Sample
 from devtools.cache import CHECKOUT
 
 RESULTS = CHECKOUT / "benchmarks" / "results"
@@ -120,6 +120,22 @@ def as_json(outcome: Outcome, machine: dict[str, str | int]) -> dict[str, Any]:
 
 def _rounded(ratio: float | None) -> float | None:
     return None if ratio is None else round(ratio, 3)
+
+
+def with_last(outcome: Outcome, others_percent: int) -> tuple[Outcome, int]:
+    """The outcome, with what the last saved run has measured and this one has not; and the larger share of others."""
+    path = RESULTS / f"{outcome.benchmark.name}.json"
+    if not path.exists():
+        return outcome, others_percent
+    last = json.loads(path.read_text())
+    cells = {
+        (row["key"], name): Sample(tuple(found["values"]))
+        for row in last["rows"]
+        for name, found in row["contenders"].items()
+    }
+    names = dict.fromkeys([name for _, name in cells] + list(outcome.contenders))
+    merged = Outcome(outcome.benchmark, tuple(names), {**cells, **outcome.cells})
+    return merged, max(others_percent, last["machine"]["used_by_others_percent"])
 
 
 def save(outcome: Outcome, machine: dict[str, str | int]) -> tuple[Path, Path]:

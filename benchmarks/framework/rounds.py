@@ -15,14 +15,17 @@ from benchmarks.framework.model import Benchmark, Cell, Outcome, Sample, Session
 QUICK_ROUNDS = 1
 
 
-def run(benchmark: Benchmark, *, quick: bool, say: Callable[[str], None]) -> Outcome:
+def run(benchmark: Benchmark, *, quick: bool, say: Callable[[str], None], only: str = "") -> Outcome:
+    """`only`: the contenders whose names begin with one of these words, which are separated by commas."""
     known = {row.key for row in benchmark.rows}
     values: dict[Cell, list[float]] = {}
     rounds = QUICK_ROUNDS if quick else benchmark.rounds
     with ExitStack() as stack:
         say("getting ready")
         contenders = benchmark.contenders(Session(quick=quick, stack=stack))
-        names = list(contenders)
+        names = [name for name in contenders if name.startswith(tuple(only.split(",")))]
+        if not names:
+            raise ValueError(f"{benchmark.name}: {only!r} begins none of these: {', '.join(contenders)}")
         for number in range(1, rounds + 1):
             for name in names if number % 2 else reversed(names):
                 say(f"round {number} of {rounds}: {name}")

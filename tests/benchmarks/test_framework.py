@@ -81,6 +81,27 @@ def test_a_row_that_was_not_declared_is_an_error() -> None:
         run(made({"a": lambda: {"speed": 1.0}}), quick=True, say=lambda text: None)
 
 
+def test_some_contenders_are_measured_and_the_rest_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr(report, "CHARTS", tmp_path)
+    first = measured()
+    assert report.with_last(first, 3) == (first, 3), "nothing was saved yet"
+    report.save(first, {"used_by_others_percent": 9})
+    benchmark = made({FAST: lambda: {"add": 5.0}, SLOW: lambda: {"add": 1.0}})
+    second = run(benchmark, quick=False, say=lambda text: None, only="fast")
+    assert second.contenders == (FAST,)
+    kept, others = report.with_last(second, 3)
+    assert others == 9
+    assert kept.contenders == (FAST, SLOW)
+    assert {cell: sample.median for cell, sample in kept.cells.items()} == {
+        ("add", FAST): 5.0,
+        ("size", FAST): 7.0,
+        ("add", SLOW): 40.0,
+    }
+    with pytest.raises(ValueError, match="begins none of these: fast & light, slow"):
+        run(benchmark, quick=False, say=lambda text: None, only="medium")
+
+
 def test_what_a_session_entered_is_closed_at_the_end() -> None:
     class Part:
         closed = False
