@@ -16,14 +16,15 @@ QUICK_ROUNDS = 1
 
 
 def run(benchmark: Benchmark, *, quick: bool, say: Callable[[str], None], only: str = "") -> Outcome:
-    """`only`: the contenders whose names begin with one of these words, which are separated by commas."""
+    """`only`: the contenders with these names, which are separated by commas, or whose names begin so."""
     known = {row.key for row in benchmark.rows}
     values: dict[Cell, list[float]] = {}
     rounds = QUICK_ROUNDS if quick else benchmark.rounds
     with ExitStack() as stack:
         say("getting ready")
         contenders = benchmark.contenders(Session(quick=quick, stack=stack))
-        names = [name for name in contenders if name.startswith(tuple(only.split(",")))]
+        words = only.split(",")
+        names = [name for name in contenders if name in words or name.startswith(tuple({*words} - contenders.keys()))]
         if not names:
             raise ValueError(f"{benchmark.name}: {only!r} begins none of these: {', '.join(contenders)}")
         for number in range(1, rounds + 1):

@@ -98,6 +98,9 @@ def test_some_contenders_are_measured_and_the_rest_is_kept(tmp_path: Path, monke
         ("size", FAST): 7.0,
         ("add", SLOW): 40.0,
     }
+    turns = {"a": dict, "ab": dict, "b": dict}
+    for only, names in (("a", ("a",)), ("ab", ("ab",)), ("b,a", ("a", "b")), ("", ("a", "ab", "b"))):
+        assert run(made(turns), quick=True, say=lambda text: None, only=only).contenders == names
     with pytest.raises(ValueError, match="begins none of these: fast & light, slow"):
         run(benchmark, quick=False, say=lambda text: None, only="medium")
 

@@ -92,6 +92,20 @@ def test_in_another_mode_nothing_can_be_cancelled_and_nothing_is_written(ixion: 
     assert ixion.json("topic", "describe", name)["partitions"][0]["end"] == 0
 
 
+def test_the_barrier_of_mode_fixed_is_the_end_for_every_command(ixion: Ixion) -> None:
+    ixion("topic", "create", "fixed", "--set", "delivery.delay.mode=fixed", "--set", "delivery.delay.ms=3600000")
+    ixion("produce", "fixed", stdin="1\n2\n")
+    assert ixion("consume", "fixed", "--exit-at-end") == ""
+    assert ixion("consume", "fixed", "--exit-at-end", "--group", "g") == ""
+    assert ixion.json("topic", "offsets", "fixed")["end"] == 0
+    ixion("topic", "alter", "fixed", "--set", "delivery.delay.ms=1")
+    assert ixion("consume", "fixed", "-n", "1", "--group", "g") == "1\n"
+    assert ixion.json("topic", "offsets", "fixed")["end"] == 2
+    assert ixion.json("group", "describe", "g")["partitions"][0]["lag"] == 1
+    ixion("topic", "alter", "fixed", "--set", "delivery.delay.ms=3600000")
+    assert ixion.json("group", "describe", "g")["partitions"][0]["lag"] == 0, "hidden again"
+
+
 def test_no_client_can_write_into_a_sibling(ixion: Ixion) -> None:
     topic(ixion, "guarded")
     ixion("produce", "__delay.guarded", stdin="x\n", code=1)

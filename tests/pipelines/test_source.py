@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from ixion.pipelines.errors import PipelineError
 from ixion.testing import Broker
@@ -144,3 +146,21 @@ def test_a14_delayed_records_leave_holes_that_are_no_data_loss(lab: Lab, broker:
     send("third", "")
     lab.run(TEXT, source=source)
     assert sorted(column(lab.rows(), "value")) == ["first", "second", "third"]
+
+
+def test_records_of_a_topic_with_a_fixed_delay_are_read_when_they_are_due(lab: Lab, broker: Broker) -> None:
+    """For Spark, the first record that is not due is the end."""
+    settings: dict[str, Any] = {"delivery.delay.mode": "fixed", "delivery.delay.ms": "3600000"}
+    broker.create_topic("fixed", 1, **settings)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce("fixed", "later")
+    assert producer.flush(PATIENCE_S) == 0
+    source = 'topics = ["fixed"]\nstart = "earliest"'
+    assert lab.run(TEXT, source=source).rows_in == 0
+    change = ConfigResource(ConfigResource.Type.TOPIC, "fixed")
+    change.add_incremental_config(ConfigEntry("delivery.delay.ms", "1", incremental_operation=AlterConfigOpType.SET))
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for done in admin.incremental_alter_configs([change]).values():
+        done.result(PATIENCE_S)
+    lab.run(TEXT, source=source)
+    assert column(lab.rows(), "value") == ["later"]
