@@ -175,7 +175,9 @@ def test_a_batch_of_an_aborted_transaction_has_no_duplicates(box: Box) -> None:
     assert send(log, 0, count=3, transactional=True) == 0
     assert send(log, 0, count=3, transactional=True) == 0, "within the transaction it is a duplicate"
     end(log, commit=False)
-    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0, count=3, transactional=True)
+    refused(log, ErrorCode.UNKNOWN_PRODUCER_ID, 0, count=3, transactional=True)
+    refused(log, ErrorCode.UNKNOWN_PRODUCER_ID, 0, count=2, transactional=True)
+    refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 4, transactional=True)
     assert send(log, 3, count=2, transactional=True) == 4, "a client that got the answer goes on"
     assert send(log, 3, count=2, transactional=True) == 4
     end(log, commit=True)
@@ -190,7 +192,7 @@ def test_a_restart_knows_which_batches_were_aborted_since_its_snapshot(box: Box)
     end(log, commit=False)
     log.abandon()
     again = box.open()
-    refused(again, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0, transactional=True)
+    refused(again, ErrorCode.UNKNOWN_PRODUCER_ID, 0, transactional=True)
     assert send(again, 1, transactional=True) == 2
 
 

@@ -89,10 +89,7 @@ class ProducerEntry:
     def find(self, epoch: int, first_sequence: int, last_sequence: int) -> BatchTrace | None:
         """The kept batch with exactly these sequence numbers, of which the new one is a duplicate.
 
-        A batch of an aborted transaction has no duplicates. librdkafka takes its sequence numbers again for records of
-        the next transaction if the answer was lost and the transaction was aborted. To answer as to a duplicate, as
-        Apache Kafka does, would acknowledge records that nobody can read; the batch is out of sequence instead, and the
-        client goes on with its next epoch.
+        A batch of an aborted transaction has no duplicates (see `Draft._check_sequence`).
         """
         if epoch == self.epoch:
             for trace in self.batches:

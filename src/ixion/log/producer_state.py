@@ -162,6 +162,15 @@ class Draft:
         else:
             last = NO_SEQUENCE
         follows = first_sequence == last + 1 or (first_sequence == 0 and last == MAX_SEQUENCE)
+        if not follows and first_sequence <= last and entry.last_offset < entry.abort_offset:
+            # librdkafka loses the answer to a batch, aborts the transaction, and takes the same sequences for the next
+            # one. Apache Kafka answers as to a duplicate, with offsets that were aborted, and the records are lost.
+            # After this error clients abort and go on with the next epoch. (OUT_OF_ORDER… is fatal for librdkafka.)
+            raise KafkaError(
+                ErrorCode.UNKNOWN_PRODUCER_ID,
+                f"producer {entry.producer_id} wrote sequence {first_sequence} at offset {offset} again; "
+                f"its batches up to sequence {last} were aborted",
+            )
         if self.known_epoch != NO_EPOCH and not follows:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
