@@ -79,10 +79,10 @@ def test_partitions_are_columns_or_transforms() -> None:
     [
         ("iceberg", 'partition_by = ["weeks(at)"]', "which is no partition"),
         ("delta", 'partition_by = ["days(at)"]', "which is no partition"),
-        ("delta", 'sort_by = ["at"]', "has no order of its own"),
+        ("delta", 'sort_by = ["at"]', "has no sort order"),
         ("iceberg", 'sort_by = ["at; DROP TABLE x"]', "write a column"),
         ("parquet", 'properties = { a = "b" }', "has no properties"),
-        ("delta", 'properties = { a = "b" }', "is none of Delta's"),
+        ("delta", 'properties = { a = "b" }', "is unknown to Delta"),
     ],
 )
 def test_mistakes_in_shapes(kind: str, text: str, message: str) -> None:

@@ -78,7 +78,7 @@ def test_what_no_table_takes_is_refused(lab: Lab) -> None:
     with pytest.raises(PipelineError, match=r"column id of delta .* is int in the table and string in the rows"):
         lab.pipeline(text).check(lab.spark)
     twice = OLD + sink("delta", 'evolve = true\nrenames = { id = "name" }\n')
-    with pytest.raises(PipelineError, match="has a column id and a column name: the one cannot become the other"):
+    with pytest.raises(PipelineError, match="already has a column name, so id cannot be renamed to it"):
         lab.pipeline(twice).check(lab.spark)
     with pytest.raises(PipelineError, match=r"there is no table delta .*/nowhere"):
         lab.pipeline(OLD + sink("delta")).check(lab.spark, against=str(lab.folder / "nowhere"))

@@ -182,8 +182,8 @@ def test_a_pipeline_reads_through_it_and_goes_on_through_the_connector(lab: Lab)
     assert sorted(row["kafka_offset"] for row in rows) == [0, *range(11)]
     assert [row["value"] for row in rows if row["kafka_offset"] == 3] == [None]  # a tombstone
     for source, said in (
-        ("max_records_per_batch = 5", "needs reader connector"),
-        ('[source.options]\n"kafka.security.protocol" = "SSL"', "speaks neither TLS nor SASL"),
+        ("max_records_per_batch = 5", "has no max_records_per_batch"),
+        ('[source.options]\n"kafka.security.protocol" = "SSL"', "has neither TLS nor SASL"),
     ):
         with pytest.raises(SpecError, match=said):
             lab.pipeline(text, source=f'reader = "ixion"\n{source}')

@@ -43,7 +43,7 @@ def test_python_steps(lab: Lab) -> None:
         check(raising), "the Python step raising:step failed: ValueError: odd", "raising.py, line 3: raise ValueError"
     )
     silent = step("silent", "def step(frame):\n    frame.where('n > 0')")
-    refused(check(silent), "the Python step silent:step gave NoneType; it must give a DataFrame", "return")
+    refused(check(silent), "the Python step silent:step returned NoneType; it must return a DataFrame", "return")
     refused(
         check(step("broken", "def step(frame:")), "cannot be imported: SyntaxError: '(' was never closed (broken.py,"
     )
@@ -70,7 +70,7 @@ def test_python_steps(lab: Lab) -> None:
         ('[[steps]]\nsql = "SELECT n FROM stream WHERE n +"\n', "SQL: Syntax error at or near end of input", "^^^"),
         ('[[steps]]\nsql = "SELECT sum(n), at FROM stream"\n', "SQL: The query does not include a GROUP BY clause", ""),
         ('[[steps]]\nsql = "SELECT array(n) + 1 AS x FROM stream"\n', "SQL: ", ""),
-        ('[[steps]]\nsql = "SELECT 1 AS one"\n', "the steps do not read the stream", "the first step reads `stream`"),
+        ('[[steps]]\nsql = "SELECT 1 AS one"\n', "the steps do not read the stream", "each step must read `stream`"),
         ('[[steps]]\nsql = "SELECT n, at AS N FROM stream"\n', "the rows have two columns N", "AS other"),
         ('[[expectations]]\ncheck = "n >"\notherwise = "warn"\n', "SQL: Syntax error", ""),
     ],
@@ -169,7 +169,7 @@ def test_tables_of_another_kind_or_with_other_columns(lab: Lab) -> None:
     check("delta", columns=wider, more='options = { mergeSchema = "true" }\n')()
     refused(check("delta", columns=wider), "has no column x, which the rows have", "evolve = true")
     refused(check("iceberg", columns=wider), "has no column x, which the rows have", "evolve = true")
-    refused(check("iceberg", columns="n INT"), "has a column s, which the rows have not")
+    refused(check("iceberg", columns="n INT"), "has a column s, which the rows do not have")
     for kind in ("parquet", "delta"):
         refused(check(kind, more='partition_by = ["s"]\n'), "is partitioned by nothing, and partition_by says s")
 

@@ -222,7 +222,7 @@ def test_where_events_go_is_said_by_the_file_or_the_environment(monkeypatch: pyt
     assert own is not None
     assert (own.url, own.api_key, own.namespace) == ("https://other", "hidden", "n")
     assert "hidden" not in repr(own)
-    for wrong, message in (("", "needs a url or a file"), ('url = "other"\n', "must begin with http")):
+    for wrong, message in (("", "needs either a url or a file"), ('url = "other"\n', "must begin with http")):
         with pytest.raises(SpecError, match=message):
             read_spec(f"{FILE}[lineage]\n{wrong}")
 

@@ -81,10 +81,10 @@ def test_what_would_be_in_the_way_of_a_run_is_left(checkpoint: Checkpoint, looke
         results = keeper(checkpoint).look_beside(checkpoint.free, at_once=True)
     assert looked == [("/added", True)]
     assert [(one.table.split()[-1], one.left) for one in results[1:]] == [
-        ("/changed", "a run goes on"),
-        ("/files", "a run goes on"),
+        ("/changed", "the pipeline is running"),
+        ("/files", "the pipeline is running"),
     ]
-    assert results[1].line() == "iceberg /changed: left for later, a run goes on"
+    assert results[1].line() == "iceberg /changed: postponed, the pipeline is running"
     looked.clear()
     keeper(checkpoint).look_beside(checkpoint.free, at_once=True)
     assert looked == [("/added", True), ("/changed", False), ("/files", False)]
@@ -169,9 +169,7 @@ def test_upkeep_that_fails_is_reported_and_tried_the_next_time(
 
     with keeper(checkpoint, tables=(ADDED,), spark=Session(), warn=warn).beside(threading.Lock(), lambda: False):
         assert heard.wait(60)
-    assert said == [
-        "delta /added was not looked after: another job has changed the table"
-    ]  # once an hour, not a second
+    assert said == ["upkeep of delta /added failed: another job has changed the table"]  # once an hour, not a second
     assert checkpoint.upkeep()["delta /added"]["at"] == "2026-01-31T08:00:00+00:00"
 
 
@@ -196,10 +194,10 @@ def test_young_versions_are_kept_while_a_run_may_go_on(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("kind", "lines", "message"),
     [
-        ("delta", 'every = "1h"', "says when and not what"),
-        ("parquet", 'cluster_by = ["a"]', "not put in order"),
-        ("delta", 'orphans = "3 days"', "is for iceberg"),
-        ("iceberg", 'orphans = "1h"', "less than a day"),
+        ("delta", 'every = "1h"', "upkeep needs compact_below_mb"),
+        ("parquet", 'cluster_by = ["a"]', "only for delta and iceberg"),
+        ("delta", 'orphans = "3 days"', "is only for iceberg"),
+        ("iceberg", 'orphans = "1h"', "must be at least a day"),
     ],
 )
 def test_upkeep_that_makes_no_sense_is_refused(kind: str, lines: str, message: str) -> None:

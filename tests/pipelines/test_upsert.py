@@ -130,7 +130,7 @@ def test_debezium_envelopes_become_rows(lab: Lab) -> None:
 
 
 def test_what_cannot_be_merged_is_found_by_check(lab: Lab) -> None:
-    with pytest.raises(PipelineError, match="orders changes by kafka_offset, and the rows have no such column"):
+    with pytest.raises(PipelineError, match="orders changes by kafka_offset, but the rows have no such column"):
         lab.pipeline(BY_TIME + sink("delta")).check(lab.spark)
     with pytest.raises(PipelineError, match=r"keys of delta .* there is no column id"):
         lab.pipeline(BY_TIME.replace("id INT", "number INT") + sink("delta", 'order = "at"\n')).check(lab.spark)

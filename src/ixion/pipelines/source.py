@@ -55,7 +55,7 @@ def read_source(spark: SparkSession, spec: SourceSpec, *, streaming: bool = True
 
 
 def source_options(spec: SourceSpec, spark: SparkSession) -> dict[str, str]:
-    """As the connector names them. What the user passes through wins."""
+    """Options by the connector's names. The user's own options take precedence."""
     options = {"kafka.bootstrap.servers": spec.bootstrap, "failOnDataLoss": "true"}
     if spec.reader == "connector":
         options.update(_CONSUMER)
@@ -75,7 +75,7 @@ def source_options(spec: SourceSpec, spark: SparkSession) -> dict[str, str]:
 def _start_options(spec: SourceSpec, spark: SparkSession) -> dict[str, str]:
     start = spec.start
     if start.kind == "time":
-        # A partition without a record that young starts at its end.
+        # A partition without records of that time or later starts at its end.
         return {"startingTimestamp": str(start.time_ms), "startingOffsetsByTimestampStrategy": "latest"}
     if start.kind == "offsets":
         return {"startingOffsets": _all_partitions(spec, spark)}
@@ -83,7 +83,7 @@ def _start_options(spec: SourceSpec, spark: SparkSession) -> dict[str, str]:
 
 
 def _all_partitions(spec: SourceSpec, spark: SparkSession) -> str:
-    """The connector wants an offset for every partition; those not named start at the earliest record, -2."""
+    """The connector needs an offset for every partition; those not named start at the earliest record, -2."""
     from ixion.pipelines.broker import SourceBroker
 
     with SourceBroker(spark, spec.bootstrap, spec.options) as broker:

@@ -31,7 +31,7 @@ from ixion.pipelines.spec.steps import (
 
 
 def apply_steps(frame: DataFrame, steps: Sequence[Step], tables: Mapping[str, TableSpec], folder: Path) -> DataFrame:
-    """FOLDER is where Python steps are looked for first."""
+    """Python steps are imported from FOLDER first."""
     spark = frame.sparkSession
     for name, table in tables.items():
         read_table(spark, table).createOrReplaceTempView(name)
@@ -61,7 +61,7 @@ def _apply(frame: DataFrame, step: Step, folder: Path, watermarked: bool) -> Dat
     if isinstance(step, DeduplicateStep):
         need_columns(frame, "deduplicate", step.columns)
         columns = list(step.columns)
-        # Within the watermark, Spark forgets a key when it can no longer come again; without one it never forgets.
+        # With a watermark, Spark drops a key from its state once it is too late to come again; without one, never.
         if watermarked and frame.isStreaming:
             return frame.dropDuplicatesWithinWatermark(columns)
         return frame.dropDuplicates(columns)
@@ -90,7 +90,7 @@ def need_columns(frame: DataFrame, step: str, columns: Sequence[str]) -> None:
 
 
 def refuse_twins(frame: DataFrame) -> None:
-    """Tables do not tell upper from lower case."""
+    """Raises if two column names differ only in case: tables do not distinguish them."""
     seen: set[str] = set()
     for name in frame.columns:
         if name.lower() in seen:
@@ -99,16 +99,16 @@ def refuse_twins(frame: DataFrame) -> None:
 
 
 def python_function(path: str, folder: Path, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
-    """The function at "module:name"; modules beside the pipeline file are sent to the workers too."""
+    """The function "module:name". Modules beside the pipeline file are also sent to Spark's workers."""
     module_name, _, name = path.partition(":")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        hint = f"it is looked for in {folder} and among the installed packages"
+        hint = f"modules are searched in {folder} and among the installed packages"
         raise PipelineError(f"the Python step {path} cannot be imported: {error}", hint=hint) from error
-    except Exception as error:  # whatever the module does when it is imported
+    except Exception as error:  # importing a module can raise anything
         raise PipelineError(f"the Python step {path} cannot be imported: {_said(error)}", hint=_place(error)) from error
     function: Callable[[DataFrame], DataFrame] | None = getattr(module, name, None)
     if not callable(function):
@@ -120,12 +120,12 @@ def python_function(path: str, folder: Path, spark: SparkSession) -> Callable[[D
 def _call(function: Callable[[DataFrame], DataFrame], path: str, frame: DataFrame) -> DataFrame:
     try:
         result = function(frame)
-    except PySparkException:  # an unknown column and the like, for which there are words
+    except PySparkException:  # an unknown column and the like; `explain` words these
         raise
     except Exception as error:
         raise PipelineError(f"the Python step {path} failed: {_said(error)}", hint=_place(error)) from error
     if not hasattr(result, "sparkSession"):
-        message = f"the Python step {path} gave {type(result).__name__}; it must give a DataFrame"
+        message = f"the Python step {path} returned {type(result).__name__}; it must return a DataFrame"
         raise PipelineError(message, hint="does it end with `return frame`?")
     return result
 
@@ -135,6 +135,6 @@ def _said(error: Exception) -> str:
 
 
 def _place(error: Exception) -> str:
-    """The last line of the user's own that was being run."""
+    """The line of the user's code that failed."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{last.filename}, line {last.lineno}: {last.line}" if last.line and last.filename != __file__ else ""

@@ -1,4 +1,4 @@
-"""The topics and brokers of a pipeline before anything is read: are they there, and still those of before?"""
+"""Checks the topics and brokers before anything is read: do they exist, and are they the same as before?"""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from ixion.pipelines.spec.source import SourceSpec
 def find_topics(
     spark: SparkSession, source: SourceSpec, checkpoint: Checkpoint | None = None, *, create: bool = False
 ) -> dict[str, Topic]:
-    """By name. One that is missing is an error, unless it may be made: then it is, with CREATE, or is left out.
+    """The topics by name. A missing one is an error, unless the file has create_missing: then it is created, or without
+    CREATE left out.
 
-    Records that were lost since the last run with CHECKPOINT are an error too, unless the file says that they may be.
+    Records that were lost since the last run with CHECKPOINT are an error too, unless the file allows it.
     """
     position = checkpoint.position() if checkpoint else None
     with SourceBroker(spark, source.bootstrap, source.options) as broker:
         names = broker.topics()
-        if position is not None and not source.loss_allowed:  # before one of them is made anew
+        if position is not None and not source.loss_allowed:  # before a deleted one is created again
             refuse_losses({topic: read for topic, read in position.items() if topic not in names}, {}, {})
         missing = [topic for topic in source.topics if topic not in names] if source.create_missing else []
         for topic in missing if create else ():
@@ -41,7 +42,7 @@ def find_topics(
 
 
 def need_sink_brokers(spark: SparkSession, sinks: Iterable[Sink]) -> None:
-    """Fails if a broker that rows are sent to does not answer, or does not let us in."""
+    """Raises if the broker of a topic sink does not answer, or refuses us."""
     for number, sink in enumerate(sinks):
         if isinstance(sink, TopicSink):
             with SourceBroker(spark, sink.bootstrap, sink.options, f"sinks[{number + 1}].options") as broker:

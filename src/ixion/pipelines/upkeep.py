@@ -1,18 +1,18 @@
-"""Tables are looked after: small files joined, rows clustered, old versions and files that belong to none removed.
+"""Upkeep of tables: join small files, cluster rows, remove old versions and files that belong to no version.
 
-Delta and Iceberg do it by procedures of their own and by commits, beside readers and beside writers that only add rows.
-Plain Parquet is joined by `joining`. When it happens: at the end of a run; in a run that goes on, on a thread beside
-it, by `every`; or by `ixion pipeline upkeep`, which may run at any time:
+Delta and Iceberg have procedures for it, which commit beside readers and beside writers that only add rows. Files of
+plain Parquet are joined by `joining`. Upkeep happens at the end of a run; with `every`, on a thread beside a running
+pipeline; or by `ixion pipeline upkeep`, at any time:
 
     | | rows are added | rows are changed (upsert) | Parquet |
     |---|---|---|---|
-    | a run goes on, in this process | beside it; see `waits_for_batches` | between two batches | beside it |
-    | a run goes on, in another process | beside it | left for later | left for later |
-    | no run goes on | yes | a run that begins waits | a run that begins waits |
+    | the pipeline runs in this process | beside it; see `waits_for_batches` | between two batches | beside it |
+    | the pipeline runs in another process | beside it | postponed | postponed |
+    | the pipeline does not run | at once | a run that starts waits | a run that starts waits |
 
-Rows that are changed are the exception because a MERGE and a compaction that rewrite the same file cannot both commit,
-and it must not be the run that loses. While a run goes on elsewhere, versions younger than a day are kept, even if
-`keep` is shorter: a file that a batch has written and not committed yet looks like one that belongs to no version.
+Upserts are the exception because a MERGE and a compaction of the same file cannot both commit, and the run must win.
+While the pipeline runs in another process, versions younger than a day are kept, even if `keep` is shorter: a file that
+a batch has written but not committed looks like one that belongs to no version.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NO_TABLE: Final = "there is no table yet"
 
 
 def is_due(sink: TableSink, last: str | None, now: datetime) -> bool:
-    """LAST is when it was done before. A clock that was set back makes it due, not overdue for ever."""
+    """LAST is the time of the last upkeep. If the clock was set back behind it, the next one is due at once."""
     if not sink.upkeep.wanted:
         return False
     if sink.upkeep.every_ms is None or last is None:
@@ -47,13 +47,13 @@ def is_due(sink: TableSink, last: str | None, now: datetime) -> bool:
 
 
 def stands_aside(sink: TableSink) -> bool:
-    """Whether SINK is looked after only while no run goes on, or between its batches."""
+    """Whether upkeep of SINK waits until the pipeline does not run, or runs between its batches."""
     return sink.format == "parquet" or sink.upsert is not None
 
 
 def waits_for_batches(sink: TableSink) -> bool:
-    """Whether SINK is looked after between two batches of a run in this process. Delta's VACUUM removes files that no
-    version has, also those of a batch that is not committed yet, unless they are younger than what is kept."""
+    """Whether upkeep of SINK waits for the end of a batch of this process. Delta's VACUUM removes files that belong to
+    no version, also those of an uncommitted batch, unless they are younger than `keep`."""
     keep_ms = sink.upkeep.keep_ms
     return sink.upsert is not None or (sink.format == "delta" and keep_ms is not None and keep_ms < DAY_MS)
 
@@ -61,7 +61,7 @@ def waits_for_batches(sink: TableSink) -> bool:
 def look_after(
     sink: TableSink, pipeline: str, spark: SparkSession, *, beside: bool = False, now: Callable[[], datetime] = utc_now
 ) -> Upkept:
-    """BESIDE: a run of the pipeline may be going on in another process."""
+    """Do the upkeep of SINK. BESIDE: the pipeline may be running in another process."""
     begun, moment = time.monotonic(), now()
     done = Upkept(table=sink.label, at=moment.isoformat(timespec="seconds"))
     if beside and sink.upkeep.keep_ms is not None:
@@ -87,9 +87,9 @@ def _look_after_delta(sink: TableSink, spark: SparkSession, done: Upkept) -> Upk
         metrics = spark.sql(f"OPTIMIZE {table}{order}").collect()[0]["metrics"]
         done = replace(done, joined=int(metrics["numFilesRemoved"]), into=int(metrics["numFilesAdded"]))
     if upkeep.keep_ms is not None:
-        # Delta refuses less than a week unless it is forced to; a time in the file is meant.
+        # Delta refuses less than a week unless this is off; a time in the file is deliberate.
         spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-        spark.conf.set("spark.databricks.delta.vacuum.logging.enabled", "true")  # so that it says what it removed
+        spark.conf.set("spark.databricks.delta.vacuum.logging.enabled", "true")  # so that the history has its figures
         before = _newest_version(table, spark)
         spark.sql(f"VACUUM {table} RETAIN {upkeep.keep_ms / 3_600_000} HOURS")
         history = spark.sql(f"DESCRIBE HISTORY {table}").where(f"version > {before}")
@@ -154,7 +154,7 @@ def _snapshots(name: str, spark: SparkSession) -> int:
 
 
 def _bytes_of(name: str, spark: SparkSession) -> int:
-    """Of all data files of all versions."""
+    """The size of all data files of all versions."""
     refresh(name, spark)
     files = spark.table(f"{name}.all_data_files").select("file_path", "file_size_in_bytes").distinct()
     return int(files.agg({"file_size_in_bytes": "sum"}).collect()[0][0] or 0)

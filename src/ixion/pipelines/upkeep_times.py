@@ -1,7 +1,7 @@
-"""When tables are looked after: the times are kept in the checkpoint, so that a schedule outlives its runs.
+"""The schedule of upkeep. The time of the last one is kept in the checkpoint, so the schedule outlives a run.
 
-`Keeper` does what is due. In a run that goes on, `beside` does so on a thread of its own: an error there is given to
-WARN and ends nothing, and what is under way when the run is given up is cancelled.
+`Keeper` does the upkeep that is due. Beside a running pipeline, `beside` does it on a thread of its own: an error there
+goes to WARN and ends nothing. If the run is given up, a running upkeep is cancelled.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.upkeep import is_due, look_after, stands_aside, waits_for_batches
 from ixion.pipelines.upkept import Upkept
 
-LOOK_S: Final = 10.0  # between two looks whether something is due
-CANCEL_S: Final = 30.0  # for Spark to give up a job
+LOOK_S: Final = 10.0  # between two checks for due upkeep
+CANCEL_S: Final = 30.0  # for Spark to cancel a job
 
 
 class Keeper:
@@ -47,11 +47,11 @@ class Keeper:
         self._now: Final = now
 
     def look(self, *, at_once: bool = False) -> list[Upkept]:
-        """Looks after what is due, or after everything AT_ONCE. The caller has the lock of the checkpoint."""
+        """Do the upkeep that is due, or all of it AT_ONCE. The caller holds the lock of the checkpoint."""
         return [self._look_after(sink, self._spark) for sink in self._tables if at_once or self._is_due(sink)]
 
     def look_beside(self, may: Callable[[], AbstractContextManager[bool]], *, at_once: bool = False) -> list[Upkept]:
-        """The same from another process than the run's: MAY gives the checkpoint's lock, if no run has it."""
+        """The same from another process than the run's. MAY takes the lock of the checkpoint, unless a run holds it."""
         results = []
         for sink in self._tables:
             if not at_once and not self._is_due(sink):
@@ -64,13 +64,13 @@ class Keeper:
                     results.append(self._look_after(sink, self._spark))
                 else:
                     moment = self._now().isoformat(timespec="seconds")
-                    results.append(Upkept(table=sink.label, at=moment, left="a run goes on"))
+                    results.append(Upkept(table=sink.label, at=moment, left="the pipeline is running"))
         return results
 
     @contextmanager
     def beside(self, gate: threading.Lock, given_up: Callable[[], bool]) -> Iterator[None]:
-        """Around a run that goes on; tables that must wait for its batches are looked after while GATE is held, which a
-        batch holds too."""
+        """Around a run that follows its topics. Upkeep that must wait for its batches holds GATE, and so does each
+        batch."""
         if not any(sink.upkeep.every_ms is not None for sink in self._tables):
             yield
             return
@@ -88,7 +88,7 @@ class Keeper:
                 thread.join()
 
     def _by_the_clock(self, gate: threading.Lock, ending: threading.Event, group: str) -> None:
-        session = self._spark.newSession()  # what is set there for upkeep is not set for the batches
+        session = self._spark.newSession()  # settings for upkeep must not affect the batches
         session.sparkContext.setJobGroup(group, "upkeep", interruptOnCancel=True)
         while not ending.wait(LOOK_S):
             for sink in self._tables:
@@ -100,7 +100,7 @@ class Keeper:
                     except Exception as error:
                         self._checkpoint.remember_upkeep(sink.label, {"at": self._now().isoformat(timespec="seconds")})
                         if not ending.is_set():
-                            self._warn(f"{sink.label} was not looked after: {explain(error)}")
+                            self._warn(f"upkeep of {sink.label} failed: {explain(error)}")
 
     def _is_due(self, sink: TableSink) -> bool:
         last = self._checkpoint.upkeep().get(sink.label, {}).get("at")

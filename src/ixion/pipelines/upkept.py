@@ -1,4 +1,4 @@
-"""What upkeep did to a table, and what all of it together has saved; see `upkeep`."""
+"""The results of upkeep, for one table and in total; see `upkeep`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Totals = Mapping[str, float]  # field of SUMMED -> sum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkept:
-    """What was done to one table."""
+    """The result of one upkeep of a table."""
 
     table: str
     at: str  # ISO 8601, UTC
-    joined: int = 0  # files that were replaced …
-    into: int = 0  # … by so many
+    joined: int = 0  # files that were replaced by larger ones
+    into: int = 0  # those larger files
     removed_files: int = 0
     removed_bytes: int = 0
     removed_versions: int = 0
@@ -30,7 +30,7 @@ class Upkept:
 
     def line(self) -> str:
         if self.left:
-            return f"{self.table}: left for later, {self.left}"
+            return f"{self.table}: postponed, {self.left}"
         parts = [f"{self.joined:,} files joined into {self.into:,}"] if self.joined else []
         if self.removed_versions:
             parts.append(f"{self.removed_versions:,} versions removed")
@@ -50,12 +50,12 @@ SUMMED: Final = {
 
 
 def plus(totals: Totals, done: Mapping[str, Any]) -> dict[str, float]:
-    """TOTALS with what was DONE to the table this time, as `Upkept.to_json` gives it."""
+    """TOTALS plus the result DONE, from `Upkept.to_json`."""
     return {name: totals.get(name, 0) + done.get(name, 0) for name in SUMMED}
 
 
 def upkeep_lines(pipelines: Mapping[str, Mapping[str, Totals]]) -> Iterator[str]:
-    """Pipeline -> table -> totals, as lines in Prometheus' text format; nothing if no table was looked after."""
+    """Pipeline -> table -> totals, as lines in Prometheus' text format; none if there was no upkeep."""
     if not any(pipelines.values()):
         return
     for name, (word, text) in SUMMED.items():

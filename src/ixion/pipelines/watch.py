@@ -1,8 +1,8 @@
-"""The topics of a running pipeline, looked at in every batch: a topic that is deleted and made anew has another id.
+"""Checks the ids of the topics in every batch: a topic that was deleted and created again has another id.
 
-Spark does not notice. It goes on at the offset that it had reached in the old topic, and what the new one has before
-that offset is never read. So each batch is held against the ids when it begins and again when it is written: if a topic
-was made anew in between, its batch is not noted as done.
+Spark does not notice this. It continues at the offset that it had reached in the old topic, and never reads the new
+topic's records before that offset. So the ids are checked before and after each batch is written: if a topic was
+created again in between, the batch is not committed to the checkpoint.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ixion.pipelines.spec.source import SourceSpec
 
 
 class TopicWatch:
-    """One connection to the broker for the length of a run."""
+    """One connection to the broker during a run."""
 
     def __init__(self, spark: SparkSession, source: SourceSpec, checkpoint: Checkpoint) -> None:
         self._checkpoint: Final = checkpoint
@@ -34,7 +34,7 @@ class TopicWatch:
         self._broker.__exit__(kind, error, at)
 
     def look(self, batch: int) -> None:
-        """Raises if a topic that BATCH reads is not the one that was read before. New ones are remembered."""
+        """Raises if a topic of BATCH is not the one that was read before. Ids of new topics are remembered."""
         if self._allowed:
             return
         there = self._broker.ids(self._checkpoint.offsets(batch))

@@ -1,1 +1,1 @@
-"""Where a batch is written, each sink idempotent by (checkpoint, batch): a batch that comes again changes nothing."""
+"""Sinks. Each is idempotent by (checkpoint, batch number): writing a batch again changes nothing."""

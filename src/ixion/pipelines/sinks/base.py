@@ -1,4 +1,4 @@
-"""What every sink can do."""
+"""The interface of all sinks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One micro-batch. Spark gives a batch that was not finished the same number and the same offsets again.
+    """One micro-batch. If a batch was not finished, Spark repeats it with the same number and the same offsets.
 
-    `query` is the id that Spark keeps in the checkpoint: a checkpoint that was thrown away starts with batch 0 again,
-    and its batches must not be mistaken for those of the old one.
+    `query` is the id that Spark keeps in the checkpoint. A new checkpoint starts with batch 0 again, and its batches
+    must not be mistaken for those of the old one.
     """
 
     pipeline: str
@@ -27,20 +27,20 @@ class Batch:
 
 
 def writers_of(pipeline: str) -> str:
-    """A pattern for the writers of PIPELINE, whichever the checkpoint; those of `shop` are not those of `shop-eu`."""
+    """A pattern for the writers of PIPELINE with any checkpoint. It tells `shop` from `shop-eu`."""
     return rf"^{re.escape(pipeline)}-[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$"
 
 
 class Writer(Protocol):
-    """One sink of a running pipeline. `is_table`: a write runs through every row, once, under Spark's eyes."""
+    """One sink of a running pipeline. `is_table`: a write is one Spark job that computes every row once."""
 
     is_table: bool
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
-        """All of FRAME, once, however often it is called for the same batch."""
+        """Write all rows of FRAME. Another call for the same batch adds nothing."""
 
     def has(self, batch: Batch) -> bool:
-        """Whether the batch is there already, or could be put there, without its rows being computed."""
+        """Whether the batch is in the sink, perhaps after moving its staged files there; its rows are not computed."""
 
     def knows(self, pipeline: str) -> bool:
-        """Whether there are batches of PIPELINE, by whichever checkpoint."""
+        """Whether the sink has batches of PIPELINE, written with any checkpoint."""

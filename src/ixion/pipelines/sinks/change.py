@@ -1,4 +1,4 @@
-"""One change of a table that is there."""
+"""One change of an existing table."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class Change:
     kind: str  # add, widen, rename; partition, order, property
     column: str  # a.b for a field of a struct; a.element.b for one in an array
     to: str  # the type, or the new name
-    before: str = ""  # the type that it has
-    sql: str = ""  # what follows ALTER TABLE, if it is not about a column
-    said: str = ""  # the same in words
+    before: str = ""  # the present type
+    sql: str = ""  # the words after ALTER TABLE, for changes other than columns
+    said: str = ""  # the same change in words
 
     def line(self) -> str:
         if self.said:

@@ -1,4 +1,4 @@
-"""Onto the terminal, to look at."""
+"""Shows rows on the terminal."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class ConsoleWriter:
     def __init__(self, sink: ConsoleSink) -> None:
         self.sink: Final = sink
 
-    def has(self, batch: Batch) -> bool:  # noqa: ARG002 - what was shown before may be shown again
+    def has(self, batch: Batch) -> bool:  # noqa: ARG002 - a repeated batch is shown again
         return False
 
-    def knows(self, pipeline: str) -> bool:  # noqa: ARG002 - there is nothing to ask
+    def knows(self, pipeline: str) -> bool:  # noqa: ARG002 - a terminal stores nothing
         return False
 
     def write(self, frame: DataFrame, batch: Batch) -> None:

@@ -1,8 +1,8 @@
-"""Exactly once into Delta: the table's own log keeps, for each writer, the number of its last transaction.
+"""Exactly once into Delta: the table's log keeps the number of each writer's last transaction.
 
-A batch that comes again carries a number that is not newer, and Delta leaves it out (`txnAppId`, `txnVersion`). Before
-the first batch of a run the log is asked, so that its rows need not be computed for nothing; later batches of a run
-cannot be there, because Spark repeats only the last one of the run before.
+A repeated batch has a number that is not newer, and Delta skips it (`txnAppId`, `txnVersion`). Before the first batch
+of a run we read the log, so that the rows of a batch that the table already has are not computed. Later batches of a
+run cannot be in the table, because Spark repeats only the last batch of the run before.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class DeltaWriter:
         return batches
 
     def create(self, empty: DataFrame) -> None:
-        """The table with the columns of EMPTY, if there is none."""
+        """Create the table with the columns of EMPTY, unless it exists."""
         if not Files(self._spark).has_table_log(self.sink.path):
             writer = empty.write.format("delta").mode("append").partitionBy(*self.sink.partition_by)
             writer.options(**self.sink.properties, **self.sink.options).save(self.sink.path)
 
     def _casts(self, frame: DataFrame) -> dict[str, T.DataType]:
-        """Columns of FRAME for which the table has a wider type; not all of them are widened by Delta itself."""
+        """Columns of FRAME that are wider in the table. Delta does not widen all of them itself."""
         if self._wider is None:
             self._wider = {}
             if Files(self._spark).has_table_log(self.sink.path):

@@ -1,14 +1,15 @@
-"""How a table is changed so that rows with other columns fit: `evolve = true` of a sink.
+"""Changes a table so that rows with other columns fit: `evolve = true` of a sink.
 
 | | a column or a field of a struct is new | a number is wider | a column has another name |
 |---|---|---|---|
-| Parquet | nothing to do: each file has its columns | refused: most readers want one type | refused |
+| Parquet | no change: each file has its own columns | refused: most readers expect one type | refused |
 | Delta | added | widened (`delta.enableTypeWidening`) | renamed (`delta.columnMapping.mode`) |
 | Iceberg | added | widened | renamed |
 
-Wider means: a whole number of more bytes, DOUBLE for FLOAT, a DECIMAL of more digits and the same scale. Columns that
-the rows lack are null. The plan is made from what is there now, so a run that was killed in between goes on where it
-was. What Delta sets on the table for a change, in brackets, readers of older versions do not know.
+Wider means: an integer of more bytes, DOUBLE for FLOAT, a DECIMAL with more digits and the same scale. Columns that the
+rows lack are null. The plan is made from the present table, so after a kill the next run makes the changes that are
+still missing. The table properties in brackets are set by Delta for such a change; old readers of Delta do not know
+them.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from ixion.pipelines.sinks.iceberg import iceberg_name
 from ixion.pipelines.spec.sinks import TableSink
 
 _WHOLE: Final = ("byte", "short", "integer", "long")  # each fits into the next
-_DELTA_NEEDS: Final = {  # a property of the table that a kind of change needs
+_DELTA_NEEDS: Final = {  # kind of change -> the table property that it needs
     "widen": ("delta.enableTypeWidening", "true"),
     "rename": ("delta.columnMapping.mode", "name"),
 }
 
 
 def plan_changes(sink: TableSink, table: T.StructType, rows: T.StructType) -> list[Change]:
-    """What must be done to TABLE so that ROWS fit. Raises if a rename cannot be; other misfits are left to `fit`."""
+    """The changes of TABLE after which ROWS fit. Raises if a rename is impossible; `fit` reports all other misfits."""
     names = {field.name.lower(): field.name for field in table.fields}
     renamed = {}
     for old, new in sink.renames.items():
         if old.lower() in names and new.lower() in names:
-            raise PipelineError(f"{sink.label} has a column {old} and a column {new}: the one cannot become the other")
+            raise PipelineError(f"{sink.label} already has a column {new}, so {old} cannot be renamed to it")
         if old.lower() in names:
             renamed[names[old.lower()]] = new
     fields = [T.StructField(renamed.get(field.name, field.name), field.dataType) for field in table.fields]

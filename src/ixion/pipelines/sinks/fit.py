@@ -1,15 +1,15 @@
-"""Whether rows fit a table that is there already, asked before anything is written.
+"""Checks that rows fit an existing table, before anything is written.
 
-A folder holds one kind of table: Delta has its `_delta_log`, Iceberg its `metadata`, plain Parquet just files. Two in
-one folder would be read as a muddle, and Spark does not mind writing one.
+A folder holds one kind of table: Delta has its `_delta_log`, Iceberg its `metadata`, plain Parquet only files. Spark
+would write two kinds into one folder, and readers would mix them up.
 
 | | a column is new | a column is missing | a column has another type | other partitions |
 |---|---|---|---|---|
-| Parquet | fine | fine | refused: most readers want one type | refused |
+| Parquet | fine | fine | refused: most readers expect one type | refused |
 | Delta | refused without mergeSchema | null | a wider number in the table is fine, else refused | refused |
-| Iceberg | refused without merge-schema | refused | numbers, and all into text, are cast; else refused | ignored |
+| Iceberg | refused without merge-schema | refused | cast to numbers and text, else refused | ignored |
 
-With `evolve = true` the table is changed before the first batch (see `evolve`), and what is missing is null.
+With `evolve = true` the table is changed before the first batch (see `evolve`), and missing columns are null.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Existing:
 def refuse_unfit(
     sink: TableSink, rows: Iterable[T.StructField] | None, spark: SparkSession, *, grows: bool = False
 ) -> None:
-    """ROWS are the columns that will be written; None if they are always the same, as those of a quarantine are.
+    """Raises if ROWS, the columns that will be written, do not fit. None: do not compare columns (those of a quarantine
+    never change).
 
     If the table GROWS, columns that it does not have yet are fine.
     """
@@ -78,11 +79,11 @@ def refuse_unfit(
     if sink.format == "iceberg" and not sink.evolve:
         for name in existing.columns:
             if name not in mine:
-                raise PipelineError(f"{sink.label} has a column {name}, which the rows have not", hint=hint)
+                raise PipelineError(f"{sink.label} has a column {name}, which the rows do not have", hint=hint)
 
 
 def add_columns(sink: TableSink, rows: Iterable[T.StructField], spark: SparkSession) -> None:
-    """Adds what the table lacks, also inside of structs. A folder of Parquet files needs nothing: each has its own."""
+    """Add the columns that the table lacks, also inside structs. Parquet needs no change: each file has its columns."""
     existing = existing_table(sink, spark)
     if existing.columns:
         changes = plan_changes(replace(sink, renames={}), existing.schema, T.StructType([*rows]))
@@ -90,7 +91,7 @@ def add_columns(sink: TableSink, rows: Iterable[T.StructField], spark: SparkSess
 
 
 _WAYS_OUT: Final = {
-    "parquet": "give the rows their old types back (a SQL step can cast them), or write to another path",
+    "parquet": "cast the rows to the types of the table (in a SQL step), or write to another path",
     "delta": "a SQL step can cast or leave out columns; evolve = true adds new ones and widens numbers",
     "iceberg": "a SQL step can cast, add or leave out columns; evolve = true adds new ones and widens numbers",
 }
@@ -116,7 +117,7 @@ def _need_catalog(table: str, spark: SparkSession) -> None:
 
 
 def existing_table(sink: TableSink, spark: SparkSession) -> Existing:
-    """The table as it is now; one without columns if there is none."""
+    """The present table; without columns if there is none."""
     files = Files(spark)
     if sink.format == "parquet":
         file = _first_file(sink.path, files)
@@ -135,7 +136,7 @@ def existing_table(sink: TableSink, spark: SparkSession) -> Existing:
 
 
 def is_there(sink: TableSink, spark: SparkSession) -> bool:
-    """Whether there is a table; no data file is opened."""
+    """Whether the table exists; no data file is opened."""
     if sink.format == "iceberg":
         return spark.catalog.tableExists(iceberg_name(sink, spark))
     files = Files(spark)
@@ -143,7 +144,7 @@ def is_there(sink: TableSink, spark: SparkSession) -> bool:
 
 
 def _first_file(path: str, files: Files) -> str | None:
-    """The first Parquet file in the folder or in its partitions; they may be many, so no more is looked at."""
+    """The first Parquet file in the folder or its partitions. Only one is looked at, since there may be many."""
     for name in files.names(path):
         if name.endswith(".parquet"):
             return f"{path}/{name}"
@@ -155,17 +156,17 @@ def _first_file(path: str, files: Files) -> str | None:
 
 
 def _fits(rows: T.DataType, table: T.DataType, sink: TableSink, *, grows: bool) -> bool:
-    """Whether it goes into the table as it is, or as it will be when it has been changed."""
+    """Whether a column of type ROWS fits the type in the table, now or after the table is changed."""
     if _goes_into(rows, table, sink.format) or (grows and _has_more(rows, table)):
         return True
     if not sink.evolve or sink.format == "parquet":
         return False
     nested = isinstance(rows, (T.StructType, T.ArrayType)) and type(rows) is type(table)
-    return nested or is_wider(rows, table)  # Spark finds what does not fit inside of a struct
+    return nested or is_wider(rows, table)  # Spark reports misfits inside structs
 
 
 def _has_more(rows: T.DataType, table: T.DataType) -> bool:
-    """Whether the two differ only by fields of structs that one of them has and the other has not."""
+    """Whether the two differ only by struct fields that one of them lacks."""
     if isinstance(rows, T.StructType) and isinstance(table, T.StructType):
         there = {field.name.lower(): field.dataType for field in table.fields}
         return all(_has_more(field.dataType, there.get(field.name.lower(), field.dataType)) for field in rows.fields)
@@ -183,7 +184,7 @@ def _goes_into(rows: T.DataType, table: T.DataType, kind: str) -> bool:
     names = rows.typeName(), table.typeName()
     if kind == "delta" and names[0] in _WHOLE and names[1] in _WHOLE:
         return _WHOLE.index(names[0]) <= _WHOLE.index(names[1])
-    # What is inside of a struct or an array is left to the table format.
+    # Delta itself checks the types inside structs and arrays.
     return kind == "delta" and names[0] == names[1] and not isinstance(rows, T.AtomicType)
 
 

@@ -1,16 +1,16 @@
-"""Rows that become the history of a table: one row for each version of a key (slowly changing dimensions, type 2).
+"""Keeps the history of each key: one row for each version (slowly changing dimensions, type 2).
 
     id  city    valid_from  valid_to  is_current
     7   Bern    09:00       12:00     false
     7   Basel   12:00                 true
 
-Each change is a version, valid from its place in the order until that of the next. A batch takes all versions of its
-keys out of the table, adds its own, and puts the chain together anew; what came out differently is merged. So a change
-may come late: of 10:30 it lands between the two above. A batch that is merged again changes nothing.
+Each change is a version. It is valid from its own value in the order column until that of the next version. A batch
+reads all versions of its keys from the table, adds its own, chains them anew, and merges the rows that differ. So a
+change may arrive late: one of 10:30 lands between the two above. Merging a batch again changes nothing.
 
-A delete ends the version before it. By the offset, none comes late, and nothing more is kept of it (`remove`). By any
-other column the delete is a version of its own (`mark`), with `is_deleted = true`: a change that is older than it may
-come later, and must not be valid for ever.
+A delete ends the version before it. Ordered by offset, no change arrives late, so the delete itself is not stored
+(`remove`). Ordered by any other column, the delete is stored as a version (`mark`), with `is_deleted = true`: an older
+change may arrive after it, and must not become the current one.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ TO: Final = "valid_to"
 CURRENT: Final = "is_current"
 DELETED: Final = "is_deleted"
 OWN: Final = (FROM, TO, CURRENT, DELETED)
-_NEW: Final = "_new"  # of this batch
-_END: Final = "_end"  # no version: just where one ends
+_NEW: Final = "_new"  # whether the version is of this batch
+_END: Final = "_end"  # the row is no version; it only marks where one ends
 _VIEW: Final = "ixion_versions"
 
 
 def history_fields(fields: Sequence[T.StructField], upsert: UpsertSpec) -> list[T.StructField]:
-    """The columns that the table has beside those of the rows."""
+    """The table's columns beside those of the rows."""
     order = next(field.dataType for field in fields if field.name == upsert.order)
     own = [T.StructField(FROM, order), T.StructField(TO, order), T.StructField(CURRENT, T.BooleanType())]
     return [*own, T.StructField(DELETED, T.BooleanType())] if upsert.deletes == "mark" else own
 
 
 def chain(changes: DataFrame, table: DataFrame, columns: Sequence[str], upsert: UpsertSpec, delete: str) -> DataFrame:
-    """All versions of the keys of CHANGES, which has one row for each key and place in the order. TABLE has COLUMNS and
-    our own; DELETE is the name of the column that says whether a change is a delete."""
+    """All versions of the keys of CHANGES, which has one row for each key and value of the order. TABLE has COLUMNS and
+    our own; DELETE names the column that marks deletes."""
     keys, order = [_column(key) for key in upsert.keys], _column(upsert.order)
     own = [_column(name) for name in columns]
     new = changes.select(*own, F.col(delete), F.lit(True).alias(_NEW), F.lit(False).alias(_END))
@@ -52,7 +52,7 @@ def chain(changes: DataFrame, table: DataFrame, columns: Sequence[str], upsert: 
     deleted = F.coalesce(F.col(DELETED), F.lit(False)) if upsert.deletes == "mark" else F.lit(False)
     old = known.select(*own, deleted.alias(delete), F.lit(False).alias(_NEW), F.lit(False).alias(_END))
     together = new.unionByName(old)
-    if upsert.deletes == "remove":  # deletes are known by the ends that they gave to versions
+    if upsert.deletes == "remove":  # deletes are not stored; they show as the ends of versions
         places = [_ended(name, upsert) for name in columns]
         ends = known.where(F.col(TO).isNotNull())
         together = together.unionByName(
@@ -86,7 +86,7 @@ def merge_history(table: str, versions: DataFrame, columns: Sequence[str], upser
 
 
 def _ended(name: str, upsert: UpsertSpec) -> Column:
-    """Column NAME of the place at which a version ends."""
+    """Column NAME of the row that marks the end of a version."""
     if name == upsert.order:
         return F.col(TO).alias(name)
     return _column(name)

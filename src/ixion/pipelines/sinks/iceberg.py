@@ -1,19 +1,18 @@
-"""Exactly once into Iceberg: the table itself keeps, for each writer, the number of its last batch.
+"""Exactly once into Iceberg: the table keeps the number of each writer's last batch.
 
-It is a property of the table (`ixion.batch.<writer>` = `12`), set in the same transaction that adds the files of the
-batch. So it lives as long as the table does, also if its snapshots are expired. Spark's own append cannot set a
-property in its commit. So Spark writes the files without a commit, as it does when Iceberg rewrites files, and the
-commit is made here:
+The number is a table property (`ixion.batch.<writer>` = `12`), set in the same transaction that adds the files of the
+batch. It lives as long as the table, even if its snapshots expire. Spark's own append cannot set a property in its
+commit. So Spark writes the files without a commit, as it does when Iceberg rewrites files, and we commit them:
 
     1  write      Spark writes data files; nothing refers to them yet
     2  commit     one transaction: add the files, set the property
 
-Killed before 2: the files belong to no snapshot, and Iceberg's `remove_orphan_files` clears them away one day. Killed
-after 2: the property says so when the batch comes again. Before the first batch of a run the table is asked whether it
-is there; later batches of the same run cannot be, because Spark repeats only the last one of the run before.
+Killed before 2: the files belong to no snapshot; Iceberg's `remove_orphan_files` removes them. Killed after 2: the
+property shows that the table has the batch when Spark repeats it. We look for the batch only before the first one of a
+run. Later batches cannot be in the table, because Spark repeats only the last batch of the run before.
 
-The summary of each snapshot names writer and batch too, for readers of the metadata. Tables that were written before
-there was the property have only the summaries, so these are searched as well.
+The summary of each snapshot names writer and batch too, for readers of the metadata. Tables of older versions of ixion
+have only the summaries, so these are searched as well.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from ixion.pipelines.spec.sinks import TableSink
 WRITER: Final = "ixion-writer"  # in the summary of a snapshot
 NUMBER: Final = "ixion-batch"
 PROPERTY: Final = "ixion.batch."  # of the table; a writer's name follows
-_STAGED: Final = "rewritten-file-scan-task-set-id"  # Iceberg's write option: write the files, leave the commit to us
+_STAGED: Final = "rewritten-file-scan-task-set-id"  # Iceberg's write option: write the files, do not commit them
 
 
 class IcebergWriter:
@@ -62,7 +61,7 @@ class IcebergWriter:
         return self._any_snapshot(F.col("summary")[WRITER].rlike(writers_of(pipeline)))
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
-        """All of FRAME, unless an earlier call for the same batch has written it."""
+        """Write all rows of FRAME, unless the table already has the batch."""
         if self._last_batches().get(batch.writer, -1) >= batch.number:
             return
         self.create(frame.where(F.lit(False)))
@@ -73,7 +72,7 @@ class IcebergWriter:
         self._commit(staged, batch)
 
     def create(self, empty: DataFrame) -> None:
-        """The table with the columns of EMPTY, if there is none."""
+        """Create the table with the columns of EMPTY, unless it exists."""
         if not self._spark.catalog.tableExists(self.table):
             if self.sink.table:
                 place = self.table.rpartition(".")[0]
@@ -87,7 +86,7 @@ class IcebergWriter:
                 self._spark.sql(f"ALTER TABLE {self.table} WRITE ORDERED BY {', '.join(self.sink.sort_by)}")
 
     def note(self, batch: Batch) -> None:
-        """That BATCH is in the table, for rows that came there by another commit."""
+        """Note that the table has BATCH, whose rows another commit has added."""
         self._load().updateProperties().set(f"{PROPERTY}{batch.writer}", str(batch.number)).commit()
         refresh(self.table, self._spark)
 
@@ -125,7 +124,7 @@ class IcebergWriter:
         return not self._spark.table(f"{self.table}.snapshots").where(condition).isEmpty()
 
     def _load(self) -> Any:
-        """Iceberg's own object for the table, as it is now."""
+        """Iceberg's own object for the present table."""
         refresh(self.table, self._spark)
         tools = java_class(self._spark, "org.apache.iceberg.spark.Spark3Util")
         table = tools.loadIcebergTable(self._spark._jsparkSession, self.table)
@@ -134,25 +133,25 @@ class IcebergWriter:
 
 
 def _branch(sink: TableSink) -> str | None:
-    """A sink can name a branch of its table: shop.db.orders.branch_audit."""
+    """The branch that a sink's table names: audit of shop.db.orders.branch_audit."""
     last = sink.table.rpartition(".")[2].strip("`")
     return last.removeprefix("branch_") if last.startswith("branch_") and sink.table.count(".") > 2 else None
 
 
 def _with_all(frame: DataFrame, table: T.StructType) -> DataFrame:
-    """FRAME with all columns of TABLE; null where it has them not."""
+    """FRAME with all columns of TABLE; those that it lacks are null."""
     names = {name.lower() for name in frame.columns}
     missing = [field for field in table.fields if field.name.lower() not in names]
     return frame.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing}) if missing else frame
 
 
 def refresh(table: str, spark: SparkSession) -> None:
-    """Every session keeps tables for a while as it saw them, and each run of a stream is a session of its own."""
+    """Drop the session's cached view of TABLE; the stream writes in another session."""
     spark.sql(f"REFRESH TABLE {table}")
 
 
 def iceberg_name(sink: TableSink, spark: SparkSession) -> str:
-    """A path becomes a table of a catalog for its parent folder: lake/orders is `orders` in the catalog of `lake`."""
+    """The name in SQL. A path gets a catalog for its parent folder: lake/orders is `orders` in the one of `lake`."""
     if sink.table:
         return ".".join(part if part.startswith("`") else f"`{part}`" for part in sink.table.split("."))
     parent, _, name = sink.path.rstrip("/").rpartition("/")

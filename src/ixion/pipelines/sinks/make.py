@@ -1,4 +1,4 @@
-"""From a declared sink to its writer; and `write_table`, the same for a job of one's own."""
+"""Makes the writer of a sink; and `write_table`, to write exactly once in a PySpark job of your own."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def write_table(
     batch: int,
     partition_by: tuple[str, ...] = (),
 ) -> DataFrame:
-    """Writes one micro-batch exactly once; to be called in a foreachBatch of one's own.
+    """Write one micro-batch exactly once; call it in your own foreachBatch.
 
         query = frame.writeStream.foreachBatch(
             lambda rows, number: rows.transform(write_table, "delta", path, job="shop", query=ID, batch=number)
         )
 
-    QUERY must live as long as the checkpoint does: Spark's query.id, or a constant that is changed when the checkpoint
-    is thrown away. FRAME is given back.
+    QUERY must stay the same as long as the checkpoint: Spark's query.id, or a constant that you change with the
+    checkpoint. Returns FRAME.
     """
     sink = TableSink(format=format, path=path, partition_by=partition_by)
     make_writer(sink, frame.sparkSession).write(frame, Batch(pipeline=job, query=query, number=batch))

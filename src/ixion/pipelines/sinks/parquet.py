@@ -1,22 +1,21 @@
-"""Exactly once into a folder of Parquet files, for readers that know nothing of it: Spark, pandas, DuckDB, anything.
+"""Exactly once into a folder of Parquet files, for any reader: Spark, pandas, DuckDB.
 
-Spark's own file sink keeps a log of the files that count, and only Spark reads that log; after a crash every other
-reader sees files of an attempt that was given up. So a batch is committed here by moving files, in an order that can be
-taken up again at any point:
+Spark's own file sink keeps a log of the valid files, and only Spark reads that log: after a crash every other reader
+also sees the files of the failed attempt. So we commit a batch by moving files, in steps that can be resumed at any
+point:
 
     1  write      lake/.orders.staging/shop/<query>/000000012/<attempt>/day=2026-01-31/….parquet
     2  decide     lake/orders/_ixion/shop/<query>/000000012.json     the list of moves, by one rename
     3  move       lake/orders/day=2026-01-31/shop-….parquet          one rename for each file
     4  clean up   the staging folder
 
-Killed during 1: there is no list, the batch is written anew. Killed after 2: the list is there, so the batch is
-decided; when Spark brings it again its rows are not computed again (they might fall into files otherwise), the moves
-that are missing are made. A reader sees each row at most once at every moment, and exactly once when the batch is
-through.
+Killed during 1: there is no list, and the batch is written anew. Killed after 2: the list exists, so the batch is
+decided. When Spark repeats it, its rows are not computed again (they might be split into other files); the missing
+moves are made. A reader sees each row at most once at every moment, and exactly once when the batch is complete.
 
-The staging folder lies beside the table because a rename is atomic only within one file system, and outside of it
-because some readers take every file below it. An object store that renames by copying keeps the promise too, as the
-list is decided by one small object; it is only slower: Delta or Iceberg are better there.
+The staging folder lies beside the table because a rename is atomic only within one file system. It lies outside of the
+table because some readers read every file in it. On an object store, which renames by copying, all this holds too,
+because the list is one small object. It is slower there; Delta and Iceberg are better.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from ixion.pipelines.files import Files
 from ixion.pipelines.sinks.base import Batch
 from ixion.pipelines.spec.sinks import TableSink
 
-KEPT: Final = 100  # lists of moves that stay for the curious; only the newest is ever needed
+KEPT: Final = 100  # lists of moves kept for people who look into a problem; only the newest is needed
 
 
 class ParquetWriter:
@@ -56,8 +55,7 @@ class ParquetWriter:
         if self.has(batch):
             return
         self._files.remove(self._stage(batch))
-        # A folder of its own for each attempt: what a driver that was killed has left running cannot write into this
-        # one.
+        # Each attempt has its own folder: tasks that still run after their driver was killed cannot write into it.
         attempt = uuid.uuid4().hex[:8]
         stage = f"{self._stage(batch)}/{attempt}"
         frame.write.partitionBy(*self.sink.partition_by).options(**self.sink.options).parquet(stage)
@@ -70,7 +68,7 @@ class ParquetWriter:
         return any(name != "joins" for name in self._files.names(f"{self.table}/_ixion/{pipeline}"))
 
     def finish(self, listed: str, stage: str) -> None:
-        """Does what a list says and has not been done."""
+        """Make the moves of a list that are still missing."""
         listing = json.loads(self._files.read(listed))
         for old in listing.get("replaces", ()):
             self._files.remove(f"{self.table}/{old}")
@@ -80,7 +78,7 @@ class ParquetWriter:
         self._files.remove(stage)
 
     def _moves(self, stage: str, batch: Batch) -> list[tuple[str, str]]:
-        """Staged name, final name. The final names tell batches apart: two pipelines may write into one table."""
+        """Staged name, final name. Final names are unique by pipeline and batch: two pipelines may share a table."""
         moves = []
         for number, (staged, size) in enumerate(self._files.walk(stage)):
             folder, _, name = staged.rpartition("/")
@@ -101,16 +99,16 @@ class ParquetWriter:
 
 
 def joined_name(pipeline: str, mark: str, staged: str) -> str:
-    """Of a file that was made from several."""
+    """The name of a file that several were joined into."""
     return f"{pipeline}-joined-{mark}{_ending(staged)}"
 
 
 def is_file_of(pipeline: str, name: str) -> bool:
-    """Whether PIPELINE wrote the file; the files of `shop` are not those of `shop-eu`."""
+    """Whether PIPELINE wrote the file. It tells `shop` from `shop-eu`."""
     mine = rf"{re.escape(pipeline)}-(?:[0-9a-f]{{8}}-\d{{9,}}-\d{{5,}}|joined-[0-9a-f]{{8}})\.(?:\w+\.)*parquet"
     return re.fullmatch(mine, name) is not None
 
 
 def _ending(name: str) -> str:
-    """.snappy.parquet, or whatever the codec is."""
+    """The ending with the codec, such as .snappy.parquet."""
     return name[name.index("c000") + 4 :]

@@ -1,7 +1,7 @@
-"""How the rows of a table lie: its partitions, its order, its properties; and what must be done to change them.
+"""The layout of a table: partitions, sort order and properties; and the changes that it needs.
 
-Iceberg changes partitions and order for what is written from then on (`ALTER TABLE … ADD PARTITION FIELD`); what is
-there stays as it is until files are rewritten. Delta's partitions cannot be changed; its properties can.
+Iceberg applies new partitions and a new order to rows written from then on (`ALTER TABLE … ADD PARTITION FIELD`);
+existing files keep theirs until they are rewritten. Delta cannot change its partitions, but its properties.
 
     partition_by = ["days(at)", "bucket(16, customer)", "country"]      a transform of Iceberg's, or a column
     sort_by = ["customer", "at DESC"]                                   when files are joined
@@ -26,7 +26,7 @@ ORDER: Final = "sort-order"  # among Iceberg's properties
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Of a table as it is."""
+    """The layout of an existing table."""
 
     partitions: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Shape:
 
 
 def partition_column(text: str) -> Column:
-    """For a table that is made."""
+    """The partition TEXT, for a new table."""
     name, number, column = parts_of(text)
     if not name:
         return F.col(column)
@@ -44,7 +44,7 @@ def partition_column(text: str) -> Column:
 
 
 def shape_of(name: str, kind: str, spark: SparkSession) -> Shape:
-    """NAME is that of the table in SQL."""
+    """The layout of the table with this NAME in SQL."""
     properties = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
     if kind != "iceberg":
         return Shape(properties=properties)
@@ -55,7 +55,7 @@ def shape_of(name: str, kind: str, spark: SparkSession) -> Shape:
 
 
 def partitions_in(described: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """From what DESCRIBE TABLE gives. Spark lists partitions as columns if they are nothing but columns."""
+    """The partitions in the output of DESCRIBE TABLE. Spark lists them as columns if all are plain columns."""
     inside = False
     for name, kind in described:
         if name.startswith("#"):
@@ -69,7 +69,7 @@ def partitions_in(described: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def plan_shape(sink: TableSink, there: Shape) -> Iterator[Change]:
-    """What must be done to a table that is THERE so that it is as SINK says; of what SINK does not say, nothing."""
+    """The changes that give the table THERE the layout of SINK. Settings that SINK does not have stay as they are."""
     if sink.format == "iceberg" and sink.partition_by:
         wanted = {_normal(text): text for text in sink.partition_by}
         known = {_normal(text): text for text in there.partitions}
@@ -99,7 +99,7 @@ def plan_shape(sink: TableSink, there: Shape) -> Iterator[Change]:
 
 
 def text_of(value: str) -> str:
-    """For a text in SQL."""
+    """VALUE escaped for a string literal in SQL."""
     return value.replace("\\", "\\\\").replace("'", "\\'")
 
 
@@ -113,7 +113,7 @@ def _normal(text: str) -> tuple[str, str, str]:
 
 
 def _ordered(text: str) -> str:
-    """As Iceberg spells it: `at` is `at ASC NULLS FIRST`."""
+    """In Iceberg's spelling: `at` becomes `at ASC NULLS FIRST`."""
     words = text.replace("`", "").split()
     direction = words[1].upper() if len(words) > 1 and words[1].upper() in ("ASC", "DESC") else "ASC"
     nulls = "NULLS FIRST" if direction == "ASC" else "NULLS LAST"

@@ -1,13 +1,14 @@
-"""Into another topic: at least once, with what a reader needs to see each row once.
+"""At least once into another topic, with headers by which a reader can skip repeated rows.
 
-Spark's Kafka sink has no transactions: a batch that is cut off and repeated leaves rows of both attempts in the topic.
-So every record carries two headers, the same in every attempt:
+Spark's Kafka sink has no transactions: a batch that fails and is repeated leaves rows of both attempts in the topic.
+So every record has two headers, the same in every attempt:
 
     ixion-batch   <pipeline>-<query>/<batch>
-    ixion-row     <hash of key and value>-<how many of the same came before it in the batch>
+    ixion-row     <hash of key and value>-<number of equal rows before it in the batch>
 
-Two records with the same two headers are one row. `once` leaves the first of each, in Spark; other readers do the same.
-The rows of a key stay in their order. Rows must not depend on chance (`rand()`, `uuid()`), or their hashes differ.
+Two records with the same two headers are one row. In Spark, `once` keeps the first of each; other readers can do the
+same. The rows of a key keep their order. Rows must not contain random values (`rand()`, `uuid()`), or their hashes
+differ.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def to_records(frame: DataFrame, sink: TopicSink, batch: Batch) -> DataFrame:
     value = F.col(sink.value) if sink.value else F.to_json(F.struct(*frame.columns))
     key = F.col(sink.key).cast("string") if sink.key else F.lit(None).cast("string")
     records = frame.select(_bytes(key).alias("key"), _bytes(value).alias("value"))
-    # All of a key in one task, so that their order stays; those without a key are spread by their value.
+    # All rows of a key go to one task, which keeps their order; rows without a key are spread by their value.
     spread = F.when(F.col("key").isNull(), F.col("value"))
     placed = records.withColumns({"spread": spread, "place": F.monotonically_increasing_id()})
     placed = placed.repartition("key", "spread")
@@ -61,7 +62,7 @@ def to_records(frame: DataFrame, sink: TopicSink, batch: Batch) -> DataFrame:
 
 
 def once(frame: DataFrame) -> DataFrame:
-    """FRAME is what `read_topic` gave of a topic that a pipeline wrote; repeated rows are left out."""
+    """FRAME without repeated rows; it is from `read_topic`, of a topic that a pipeline wrote."""
     batch, row = _header_value(BATCH_HEADER), _header_value(ROW_HEADER)
     marked = frame.withColumns({"_batch": batch, "_row": row})
     return marked.dropDuplicates(["_batch", "_row"]).drop("_batch", "_row")

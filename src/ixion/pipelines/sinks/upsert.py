@@ -1,20 +1,20 @@
-"""Rows that change a table: one row for each key, the newest. By MERGE, into Delta and Iceberg.
+"""Keeps one row for each key, the newest, by MERGE into Delta or Iceberg.
 
-Of the rows of a batch with one key only the last one counts, by the column that says the order; of two that are equal
-there, the later record. It is held against the row in the table: if that is newer, the change came late and is left
-out. So it does not matter in which order changes arrive, and a batch that is merged again changes nothing:
+Of the rows of a batch with the same key only the newest counts, by the order column; of two that are equal there, the
+later record. It is compared with the row in the table: if that is newer, the change is late and is ignored. So changes
+may arrive in any order, and merging a batch again changes nothing:
 
-    table   id 7, at 12:00          batch   id 7, at 11:00     left out
+    table   id 7, at 12:00          batch   id 7, at 11:00     ignored
                                     batch   id 7, at 13:00     replaces the row
                                     batch   id 7, deleted at 13:00
-                                            remove   the row is gone; a change of 12:30 that comes now brings it back
-                                            mark     the row stays, with is_deleted = true, and so that change is late
+                                            remove   the row is removed; a later change of 12:30 would bring it back
+                                            mark     the row stays, with is_deleted = true; a change of 12:30 is late
 
-By the offset, changes of one key cannot come late: a topic has them in one partition, one after the other. By any other
-column they can, so deleted rows are marked there unless the file says otherwise.
+Ordered by offset, changes of one key cannot be late: they are in one partition, in order. Ordered by any other column
+they can be, so there deleted rows are marked, unless the file says otherwise.
 
-Delta notes the batch in the commit of the MERGE. Iceberg's property follows in a commit of its own: killed in between,
-the batch is merged once more, to the same end.
+Delta notes the batch in the commit of the MERGE. Iceberg's property is set in a second commit: killed between the two,
+the batch is merged again, with the same result.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.spec.upsert import OFFSET, UpsertSpec
 from ixion.pipelines.steps import need_columns
 
-TOMBSTONE: Final = "kafka_tombstone"  # tells a delete, and is not stored
+TOMBSTONE: Final = "kafka_tombstone"  # marks a delete; not stored
 _DELETE: Final = "_delete"
 _CHANGES: Final = "ixion_changes"
 _PLACE: Final = ("kafka_offset", "kafka_partition", "kafka_topic")
 
 
 class UpsertWriter:
-    is_table = False  # a MERGE runs through its rows more than once
+    is_table = False  # a MERGE computes its rows more than once
 
     def __init__(self, sink: TableSink, table: DeltaWriter | IcebergWriter, spark: SparkSession) -> None:
         assert sink.upsert is not None
@@ -98,7 +98,7 @@ class UpsertWriter:
 
 
 def stored(fields: Sequence[T.StructField], upsert: UpsertSpec) -> list[T.StructField]:
-    """The columns of the table, for rows with FIELDS."""
+    """The columns of a table for rows with FIELDS."""
     kept = [field for field in fields if field.name != TOMBSTONE]
     if upsert.history:
         return [*kept, *history_fields(fields, upsert)]
@@ -114,22 +114,22 @@ def is_delete(columns: Sequence[str], upsert: UpsertSpec) -> Column:
 
 
 def refuse_unmergeable(sink: TableSink, upsert: UpsertSpec, rows: DataFrame) -> None:
-    """Raises if ROWS lack what it takes to merge them, before anything is read."""
+    """Raises if ROWS lack a column that the MERGE needs, before anything is read."""
     need_columns(rows, f"keys of {sink.label}", upsert.keys)
     if upsert.order == OFFSET and OFFSET not in rows.columns:
-        message = f"{sink.label} orders changes by {OFFSET}, and the rows have no such column"
+        message = f"{sink.label} orders changes by {OFFSET}, but the rows have no such column"
         hint = '[source] include = ["offset"] gives it; steps must pass it on; or order = "…" names another column'
         raise PipelineError(message, hint=hint)
     need_columns(rows, f"order of {sink.label}", [upsert.order])
     ours = OWN if upsert.history else (DELETED,) if upsert.deletes == "mark" else ()
     for name in rows.columns:
         if name in ours:
-            raise PipelineError(f"the rows for {sink.label} have a column {name}, which is a name of pipelines' own")
-    rows.select(is_delete(rows.columns, upsert))  # Spark finds an unknown column here, not in the first batch
+            raise PipelineError(f"the rows for {sink.label} have a column {name}; pipelines reserve this name")
+    rows.select(is_delete(rows.columns, upsert))  # Spark reports an unknown column here, not in the first batch
 
 
 def newest(frame: DataFrame, upsert: UpsertSpec, by: Sequence[str]) -> DataFrame:
-    """The last row for each value of the columns BY, with `_delete`."""
+    """The newest row for each value of the columns BY, with `_delete`."""
     marked = frame.withColumn(_DELETE, is_delete(frame.columns, upsert))
     places = [F.col(name) for name in _PLACE if name in frame.columns]
     order = F.struct(F.col(f"`{upsert.order}`").alias("order"), *places, F.xxhash64(*_hashable(marked)))
@@ -139,7 +139,7 @@ def newest(frame: DataFrame, upsert: UpsertSpec, by: Sequence[str]) -> DataFrame
 
 
 def _hashable(frame: DataFrame) -> list[Column]:
-    """So that of two rows that are equal in all else the same one wins each time; maps have no hash."""
+    """Columns for a hash that decides between rows equal in the order, always the same way. Maps have no hash."""
     return [F.col(f"`{field.name}`") for field in frame.schema.fields if "map<" not in field.dataType.simpleString()]
 
 
@@ -179,7 +179,7 @@ def _quoted(name: str) -> str:
 
 @contextmanager
 def _noted(spark: SparkSession, batch: Batch) -> Iterator[None]:
-    """Delta notes writer and number in what it commits meanwhile, and leaves out what it has noted before."""
+    """Delta notes writer and number in its commits meanwhile, and skips those that it has noted before."""
     settings = {"txnAppId": batch.writer, "txnVersion": str(batch.number)}
     for name, value in settings.items():
         spark.conf.set(f"spark.databricks.delta.write.{name}", value)

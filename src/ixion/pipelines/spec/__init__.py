@@ -1,4 +1,4 @@
-"""A pipeline as it was declared: typed values read from a TOML file, without Spark."""
+"""The declaration of a pipeline: typed values read from a TOML file, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iceberg's catalogs, by name: `[catalogs.NAME]`. A sink's `table = "NAME.db.orders"` is looked for there."""
+"""Iceberg's catalogs, by name: `[catalogs.NAME]`. A sink uses one with `table = "NAME.db.orders"`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES: Final = {  # our name -> Iceberg's, by kind; the others are called the s
     "jdbc": {"user": "jdbc.user", "password": "jdbc.password"},
     "rest": {"token": "token", "credential": "credential"},
 }
-_DEFAULTS: Final = {"jdbc": {"jdbc.schema-version": "V1"}}  # without it, Spark cannot ask whether a table is there
+_DEFAULTS: Final = {"jdbc": {"jdbc.schema-version": "V1"}}  # without it, Spark cannot tell whether a table exists
 _COMMON: Final = ("uri", "warehouse")
 
 
@@ -27,7 +27,7 @@ class CatalogSpec:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # by Iceberg's names; may hold passwords
 
     def conf(self) -> dict[str, str]:
-        """For Spark."""
+        """The settings of Spark for this catalog."""
         start = f"spark.sql.catalog.{self.name}"
         return {
             start: "org.apache.iceberg.spark.SparkCatalog",
@@ -39,7 +39,7 @@ class CatalogSpec:
 
     @property
     def driver(self) -> str | None:
-        """What a JDBC catalog needs beside Iceberg, by the name that `jars` knows it by."""
+        """The database driver of a JDBC catalog, by its name in `jars`."""
         found = re.match(r"jdbc:(\w+):", self.settings.get("uri", "")) if self.kind == "jdbc" else None
         return found[1] if found else None
 

@@ -1,4 +1,4 @@
-"""Times as people write them: "500ms", "30s", "10 minutes", "7 days"."""
+"""Durations as people write them: "500ms", "30s", "10 minutes", "7 days"."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def parse_duration_ms(text: str) -> int | None:
 
 
 def spark_interval(milliseconds: int) -> str:
-    """As Spark's watermarks, windows and triggers take it."""
+    """The spelling for Spark's watermarks, windows and triggers."""
     return f"{milliseconds} milliseconds"

@@ -1,4 +1,4 @@
-"""What the values of the records are: `[format]`."""
+"""The format of the records' values: `[format]`."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ DESCRIPTORS: Final = "descriptors:"  # before a descriptor set of Protobuf in ba
 FORMATS: Final = ("json", "csv", "avro", "protobuf", "text", "bytes", DEBEZIUM)
 _JSON: Final = ("strict", "key_case", "repeated_keys")  # settings of JSON alone
 _REGISTERED: Final = ("avro", "json", "protobuf")  # formats whose schemas a registry may have
-_INFERRED: Final = ("json", "csv")  # without a schema, these are looked at once
+_INFERRED: Final = ("json", "csv")  # formats whose schema the first run can infer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftSpec:
-    """What happens to a record whose fields are not those of the schema."""
+    """The policy for records whose fields are not those of the schema."""
 
     new: str = "ignore"  # fields that the schema lacks: add, keep (as JSON in _extra), quarantine, fail, ignore
     missing: str = "null"  # fields of the schema that the record lacks: null, quarantine, fail
     retyped: str = "quarantine"  # fields of another type: null, quarantine, fail
-    unseen: bool = False  # new fields are left out and not reported, because they are known
+    unseen: bool = False  # ignore new top-level fields without a report: Debezium's envelopes have some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonSpec:
-    """How exact JSON must be."""
+    """How strictly JSON is read."""
 
-    strict: bool = True  # RFC 8259 and exactly one object; otherwise what Spark takes
-    key_case: str = "exact"  # a key in another case is: exact, another field; ignore, the same field
-    repeated_keys: str = "quarantine"  # a key that an object has twice: quarantine, last (the last value counts)
+    strict: bool = True  # RFC 8259 and exactly one object; otherwise all that Spark accepts
+    key_case: str = "exact"  # is a key in another case the same field? exact: no; ignore: yes
+    repeated_keys: str = "quarantine"  # for a key that an object has twice: quarantine; or last, the last value counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +54,12 @@ class FormatSpec:
 
     @property
     def has_header(self) -> bool:
-        """Whether lines of CSV that name the columns are among the records."""
+        """Whether some CSV records are headers that name the columns."""
         return self.type == "csv" and self.options.get("header", "false").lower() == "true"
 
     @property
     def separator(self) -> str:
-        """Between the fields of CSV."""
+        """The separator of CSV fields."""
         return self.options.get("sep", self.options.get("delimiter", ",")).replace("\\t", "\t")
 
     @property
@@ -68,7 +68,7 @@ class FormatSpec:
 
 
 def read_format(section: Section, folder: Path, *, registered: bool = False) -> FormatSpec:
-    """REGISTERED: there is a registry, though SECTION does not name it."""
+    """REGISTERED: there is a registry, although SECTION does not name it."""
     section.only(
         "type", "schema", "schema_file", "tombstones", "drift", "options", *_JSON, "wrapped", "registry", "message"
     )
@@ -77,7 +77,7 @@ def read_format(section: Section, folder: Path, *, registered: bool = False) -> 
     if kind == DEBEZIUM:
         return _debezium(section, schema)
     if "wrapped" in section:
-        section.fail("format.wrapped is for format debezium alone", "wrapped")
+        section.fail("format.wrapped is only for format debezium", "wrapped")
     registry = read_registry(section, lambda path: str((folder / path).absolute()))
     if registry is not None and kind not in _REGISTERED:
         section.fail(f"format.registry is for {', '.join(_REGISTERED)}", "registry")
@@ -90,7 +90,7 @@ def read_format(section: Section, folder: Path, *, registered: bool = False) -> 
     if kind == "protobuf" and schema is None and registry is None and not registered:
         section.fail('format protobuf needs its schema: schema_file = "order.proto" or [format.registry]')
     if "message" in section and kind != "protobuf":
-        section.fail("format.message is for format protobuf alone", "message")
+        section.fail("format.message is only for format protobuf", "message")
     if kind in ("text", "bytes") and schema is not None:
         section.fail(f"format {kind} has no schema; its one column is called value", "schema")
     return FormatSpec(
@@ -106,11 +106,11 @@ def read_format(section: Section, folder: Path, *, registered: bool = False) -> 
 
 
 def _debezium(section: Section, row: str | None) -> FormatSpec:
-    """Envelopes are JSON. A delete is followed by a tombstone, for compaction; it says nothing new."""
+    """Envelopes are JSON. Debezium sends a tombstone after each delete, for compaction; it is dropped by default."""
     if row is None:
         section.fail('format debezium needs the schema of the rows: schema = "id INT, name STRING"')
     if "drift" in section:
-        section.fail("an envelope has fields of its own; there is no drift with format debezium", "drift")
+        section.fail("format debezium has no drift settings", "drift")
     fields = f"before STRUCT<{row}>, after STRUCT<{row}>, op STRING, ts_ms BIGINT"
     return FormatSpec(
         type="json",
@@ -124,7 +124,7 @@ def _debezium(section: Section, row: str | None) -> FormatSpec:
 
 
 def given_schema(section: Section, folder: Path) -> str | None:
-    """As the file has it, or the file that it names."""
+    """The schema in the pipeline file, or in the file that schema_file names."""
     file = section.optional_text("schema_file")
     if file is None:
         return section.optional_text("schema")
@@ -152,7 +152,7 @@ def _is_record(schema: str) -> bool:
 def _json(section: Section, kind: str) -> JsonSpec:
     for name in _JSON:
         if kind != "json" and name in section:
-            section.fail(f"{section.label(name)} is for format json alone", name)
+            section.fail(f"{section.label(name)} is only for format json", name)
     return JsonSpec(
         strict=section.flag("strict", True),
         key_case=section.choice("key_case", ("exact", "ignore"), "exact"),
@@ -161,7 +161,7 @@ def _json(section: Section, kind: str) -> JsonSpec:
 
 
 def _drift(section: Section, kind: str, new: str) -> DriftSpec:
-    """NEW is what happens to new fields if the file does not say it: a schema that the file gives is meant as it is."""
+    """NEW is the default for new fields. They are added only to an inferred schema: one in the file is deliberate."""
     drift = section.section("drift")
     if kind != "json":
         new = "ignore"
@@ -169,7 +169,7 @@ def _drift(section: Section, kind: str, new: str) -> DriftSpec:
         return DriftSpec(new=new)
     drift.only("new", "missing", "retyped")
     if kind != "json" and ("new" in drift or "missing" in drift):
-        drift.fail(f"only JSON records name their fields; with format {kind} there is retyped alone")
+        drift.fail(f"only JSON records name their fields; format {kind} has only retyped")
     return DriftSpec(
         new=drift.choice("new", ("add", "keep", "quarantine", "fail", "ignore"), new),
         missing=drift.choice("missing", ("null", "quarantine", "fail"), "null"),

@@ -1,4 +1,4 @@
-"""Where OpenLineage's events are sent: `[lineage]`, or the environment variables of OpenLineage's own clients."""
+"""The target of OpenLineage events: `[lineage]`, or the environment variables of OpenLineage's own clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ixion.pipelines.spec.source import expanded
 class LineageSpec:
     url: str = ""  # http(s)://…
     endpoint: str = "api/v1/lineage"
-    file: str = ""  # instead of a url: one event a line
+    file: str = ""  # instead of a url: a file with one event per line
     namespace: str = "ixion"  # of the job
     api_key: str = field(default="", repr=False)
 
@@ -33,7 +33,7 @@ def read_lineage(section: Section | None, root: Section, resolve: Callable[[str]
     values = expanded(root, "lineage")  # ${NAME} is taken from the environment
     url, file = section.optional_text("url"), section.optional_text("file")
     if (url is None) == (file is None):
-        section.fail("[lineage] needs a url or a file, one of the two")
+        section.fail("[lineage] needs either a url or a file")
     if url is not None and not values["url"].startswith(("http://", "https://")):
         section.fail(f"{section.label('url')} is {url!r}; it must begin with http:// or https://", "url")
     return LineageSpec(

@@ -1,13 +1,13 @@
-"""On which line of a TOML text a key was written. The standard library's reader gives the values but not their places.
+"""Finds the line of each key in a TOML text. The standard library's reader gives the values, but no line numbers.
 
     [source]                        ("source",)               line 1
     topics = ["orders"]             ("source", "topics")      line 2
     [[sinks]]                       ("sinks", 0)              line 3
     path = "lake/orders"            ("sinks", 0, "path")      line 4
 
-Only texts that the TOML reader has accepted are scanned, so the scanner need not check anything: it follows strings,
-comments and brackets just far enough to know where a statement begins. Keys inside an inline table have no entry of
-their own; `line_of` answers with the statement that holds them.
+Only texts that the TOML reader has accepted are scanned, so the scanner checks nothing: it follows strings, comments
+and brackets just far enough to find where a statement begins. Keys inside an inline table have no entry; `line_of`
+gives the line of the statement around them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def key_lines(text: str) -> Mapping[Path, int]:
 
 
 def line_of(lines: Mapping[Path, int], path: Sequence[str | int]) -> int | None:
-    """The line of PATH, or of the nearest thing around it that has one."""
+    """The line of PATH, or of the nearest key or table around it."""
     for length in range(len(path), 0, -1):
         line = lines.get(tuple(path[:length]))
         if line is not None:
@@ -53,7 +53,7 @@ def line_of(lines: Mapping[Path, int], path: Sequence[str | int]) -> int | None:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Headers whole, assignments up to their equals sign, each with its line."""
+    """Whole headers, and assignments up to their equals sign, each with its line."""
     line = 1
     depth = 0  # of brackets in a value
     started = 0
@@ -79,7 +79,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _parts(dotted: str) -> Path:
-    """a."b c".d as ("a", "b c", "d"), by the TOML reader itself."""
+    """("a", "b c", "d") for a."b c".d; the TOML reader splits it."""
     parts: list[str] = []
     value: object = tomllib.loads(f"{dotted} = 0")
     while isinstance(value, dict):
@@ -89,7 +89,7 @@ def _parts(dotted: str) -> Path:
 
 
 def _resolve(parts: Path, counts: Mapping[Path, int]) -> Path:
-    """A header below an array of tables means the latest of them: [sinks.upkeep] after the second [[sinks]]."""
+    """A header below an array of tables belongs to the last table: [sinks.upkeep] to the [[sinks]] before it."""
     path: Path = ()
     for number, part in enumerate(parts):
         path = (*path, part)

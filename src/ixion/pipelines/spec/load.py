@@ -1,4 +1,4 @@
-"""Reads a pipeline file. Whatever is wrong with it ends in one SpecError: file, line, key and what would be right."""
+"""Reads a pipeline file. Any mistake raises one SpecError with file, line, key and the allowed values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Resolve = Callable[[str], str]
 
 
 def load_spec(path: Path, shared: Mapping[str, Any] | None = None) -> PipelineSpec:
-    """SHARED is what the file does not say itself."""
+    """SHARED has defaults for settings that the file does not have."""
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
@@ -38,7 +38,7 @@ def load_spec(path: Path, shared: Mapping[str, Any] | None = None) -> PipelineSp
 def read_spec(
     text: str, *, file: str = "pipeline.toml", folder: Path = Path(), shared: Mapping[str, Any] | None = None
 ) -> PipelineSpec:
-    """Relative paths in TEXT are relative to FOLDER, wherever the pipeline is started from."""
+    """Relative paths in TEXT are relative to FOLDER, not to the working directory."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -87,7 +87,7 @@ def read_spec(
 
 
 def _merged(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """OWN goes first, table by table."""
+    """SHARED with the values of OWN, which take precedence key by key."""
     merged = {**shared, **own}
     for name, value in shared.items():
         if isinstance(value, dict) and isinstance(own.get(name), dict):
@@ -117,7 +117,7 @@ def _expectation(section: Section) -> Expectation:
 
 
 def _of_upserts(sinks: tuple[Sink, ...]) -> list[Expectation]:
-    """A row without its key or its place in the order cannot be merged: it goes to the quarantine."""
+    """A row without its key or its order cannot be merged; it goes to the quarantine."""
     merges = [sink.upsert for sink in sinks if isinstance(sink, TableSink) and sink.upsert]
     names = dict.fromkeys(name for upsert in merges for name in (*upsert.keys, upsert.order))
     return [
@@ -127,7 +127,7 @@ def _of_upserts(sinks: tuple[Sink, ...]) -> list[Expectation]:
 
 
 def _quarantine(root: Section, sinks: tuple[Sink, ...], name: str, resolve: Resolve) -> TableSink:
-    """Beside the first table and in its format, unless it is declared."""
+    """The declared quarantine; by default a table beside the first one, in its format."""
     first = next((sink for sink in sinks if isinstance(sink, TableSink)), None)
     kind = first.format if first else "parquet"
     section = root.section("quarantine")
@@ -141,7 +141,7 @@ def _quarantine(root: Section, sinks: tuple[Sink, ...], name: str, resolve: Reso
 
 
 def _refuse_circles(root: Section, source: SourceSpec, sinks: tuple[Sink, ...]) -> None:
-    """A pipeline that reads what it writes never comes to an end."""
+    """A pipeline that reads the topic it writes to would never end."""
     for number, sink in enumerate(sinks):
         if isinstance(sink, TopicSink) and sink.bootstrap == source.bootstrap:
             found = re.fullmatch(source.pattern, sink.topic) if source.pattern else sink.topic in source.topics
@@ -153,11 +153,11 @@ def _refuse_twins(root: Section, sinks: tuple[Sink, ...], quarantine: TableSink)
     if (quarantine.path, quarantine.table) in [
         (sink.path, sink.table) for sink in sinks if isinstance(sink, TableSink)
     ]:
-        root.fail(f"{quarantine.label} is a sink and the quarantine", "quarantine")
+        root.fail(f"{quarantine.label} is both a sink and the quarantine", "quarantine")
     labels = [sink.label for sink in sinks]
     for number, label in enumerate(labels):
         if label in labels[:number]:
-            root.sections("sinks")[number].fail(f"{label} is written to twice")
+            root.sections("sinks")[number].fail(f"two sinks write to {label}")
 
 
 def _spark(section: Section | None, resolve: Resolve) -> SparkSpec:

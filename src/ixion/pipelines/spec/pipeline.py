@@ -1,4 +1,4 @@
-"""A whole pipeline, as its file declares it."""
+"""The declaration of a whole pipeline."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ixion.pipelines.spec.steps import Step, TableSpec
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
     name: str
-    check: str  # a SQL predicate; a row for which it is not true breaks it
+    check: str  # a SQL predicate; a row must make it true
     otherwise: str  # warn, drop, quarantine or fail
-    on: str = "record"  # record: as parsed, before the steps; result: after them
+    on: str = "record"  # record: parsed records, before the steps; result: rows after them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class SparkSpec:
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
     jars: tuple[str, ...] = ()
-    class_archive: bool = True  # start Spark with an archive of its classes, and make one (see `archive`)
+    class_archive: bool = True  # start Spark with a class archive, and create one (see `archive`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class PipelineSpec:
     source: SourceSpec
     format: FormatSpec
     sinks: tuple[Sink, ...]
-    quarantine: TableSink  # for records and rows that are not wanted
+    quarantine: TableSink  # for bad records and rows
     checkpoint: str
     steps: tuple[Step, ...] = ()
     tables: Mapping[str, TableSpec] = field(default_factory=dict)
@@ -47,10 +47,10 @@ class PipelineSpec:
     catalogs: tuple[CatalogSpec, ...] = ()
     spark: SparkSpec = field(default_factory=SparkSpec)
     folder: Path = field(default_factory=Path)  # Python steps are imported from here
-    rules: Mapping[str, Any] = field(default_factory=dict, repr=False)  # what decides about a record (see `rules`)
+    rules: Mapping[str, Any] = field(default_factory=dict, repr=False)  # format, steps, expectations (see `rules`)
 
     def formats(self) -> set[str]:
-        """Of all tables that are read or written; it decides which jars are needed."""
+        """The formats of all tables that are read or written, and the drivers of catalogs: they need jars."""
         written = {sink.format for sink in self.sinks if isinstance(sink, TableSink)}
         drivers = {catalog.driver for catalog in self.catalogs if catalog.driver}
         return written | {self.quarantine.format} | {table.format for table in self.tables.values()} | drivers

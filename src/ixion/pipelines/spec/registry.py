@@ -1,4 +1,4 @@
-"""Where the schemas of records are registered: `[format.registry]`."""
+"""The schema registry of the records: `[format.registry]`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The parts of a pipeline file that decide what becomes of a record, in a form that can be kept and read back.
+"""The rules of a pipeline: the parts of its file by which a record is judged and changed, as values for the checkpoint.
 
-Where it goes (sinks, quarantine) and where it comes from are not among them, nor is anything that may be a password.
+Source, sinks and quarantine are not among them, nor is any setting that may hold a password.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ELSEWHERE = ("registry", "schema", "schema_file")
 def rules_of(
     values: Mapping[str, Any], schema: str | None, include: tuple[str, ...], expectations: tuple[Expectation, ...]
 ) -> dict[str, Any]:
-    """VALUES are those of the file; SCHEMA is what it says itself or by a file of its own."""
+    """VALUES are those of the pipeline file; SCHEMA is from it or from its schema_file."""
     format_ = {name: value for name, value in values["format"].items() if name not in _ELSEWHERE}
     return {
         "include": list(include),
@@ -32,7 +32,7 @@ def rules_of(
 
 
 def with_rules(spec: PipelineSpec, rules: Mapping[str, Any]) -> PipelineSpec:
-    """SPEC with RULES in the place of its own."""
+    """SPEC with RULES instead of its own."""
     root = Section(WHERE, {}, (), rules)
     format_ = replace(_format(root, spec), registry=spec.format.registry)
     unwrap: tuple[Step, ...] = (UnwrapStep(),) if format_.unwrap else ()

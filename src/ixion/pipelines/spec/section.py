@@ -1,4 +1,4 @@
-"""One table of a pipeline file, read key by key into typed values; every complaint names file, line and key."""
+"""One table of a pipeline file, read key by key into typed values. Every error names file, line and key."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Section:
         raise SpecError(message, hint=hint, where=f"{self._file}:{line}" if line else self._file)
 
     def only(self, *known: str) -> None:
-        """Refuses every key that is not KNOWN; asked first, so that a misspelt key is not reported as a missing one."""
+        """Refuse every key that is not KNOWN. Call it first, so that a misspelt key is not reported as missing."""
         for name in self._values:
             if name not in known:
                 self.fail(f"{self.label(name)} is not known here{meant(name, known, 0.6)}", name, _list("known", known))
 
     def label(self, name: str) -> str:
-        """How a message names a key: source.topics, sinks[2].path."""
+        """The name of a key in messages: source.topics, sinks[2].path."""
         text = ""
         for part in (*self.path, name):
             text += f"[{part + 1}]" if isinstance(part, int) else f".{part}"
@@ -72,7 +72,7 @@ class Section:
         return value
 
     def texts(self, name: str, allowed: Sequence[str] | None = None) -> tuple[str, ...]:
-        """A list of texts; a single text stands for a list of one."""
+        """A list of texts; a single text counts as a list of one."""
         value = self._values.get(name, [])
         items = [value] if isinstance(value, str) else self._get(name, list, [])
         for item in items:
@@ -84,7 +84,7 @@ class Section:
         return tuple(items)
 
     def text_map(self, name: str, *, leave: Sequence[str] = ()) -> dict[str, str]:
-        """A table whose values become text, as Spark and Kafka want their options; without the keys LEAVE."""
+        """A table whose values become text, like the options of Spark and Kafka; without the keys LEAVE."""
         section = self.section(name)
         return {} if section is None else {key: section.scalar(key) for key in section.names() if key not in leave}
 
@@ -121,7 +121,7 @@ class Section:
         """An array of tables: [[NAME]]."""
         if isinstance(self._values.get(name), dict):
             label = self.label(name)
-            self.fail(f"{label} is one table; there can be several: write [[{label}]] instead of [{label}]", name)
+            self.fail(f"write [[{label}]] instead of [{label}]: there can be several", name)
         found = self._get(name, list, [])
         sections = []
         for number, item in enumerate(found):

@@ -1,4 +1,4 @@
-"""How a file writes partitions and orders: `partition_by` and `sort_by` of a sink."""
+"""The spelling of partitions and sort orders: `partition_by` and `sort_by` of a sink."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 
 from ixion.pipelines.spec.section import Section
 
-# Iceberg's truncate is not among those that Spark's Python can make a table with.
+# Iceberg's truncate is missing: PySpark cannot create a table with it.
 _TRANSFORM: Final = r"(years|months|days|hours)\(\s*`?([\w.]+)`?\s*\)|(bucket)\(\s*(\d+)\s*,\s*`?([\w.]+)`?\s*\)"
 _ORDER: Final = r"`?\w+`?(\s+(ASC|DESC))?(\s+NULLS\s+(FIRST|LAST))?"
 
 
 def parts_of(text: str) -> tuple[str, str, str]:
-    """Transform, its number, and the column; a column alone has neither of the first two."""
+    """The transform, its number, and the column; the first two are empty for a plain column."""
     found = re.fullmatch(_TRANSFORM, text.strip())
     if found is None:
         return "", "", text.strip().strip("`")
@@ -27,13 +27,13 @@ def column_of(text: str) -> str:
 def check_partitions(section: Section, texts: tuple[str, ...], kind: str) -> None:
     for text in texts:
         if "(" in text and (kind != "iceberg" or not parts_of(text)[0]):
-            hint = "of iceberg tables: years(c), months(c), days(c), hours(c), bucket(16, c), or a column"
+            hint = "allowed is a column; for iceberg also years(c), months(c), days(c), hours(c), bucket(16, c)"
             section.fail(f"{section.label('partition_by')} holds {text!r}, which is no partition", "partition_by", hint)
 
 
 def check_order(section: Section, texts: tuple[str, ...], kind: str) -> None:
     if texts and kind != "iceberg":
-        section.fail(f"a {kind} table has no order of its own; an iceberg table has", "sort_by")
+        section.fail(f"a {kind} table has no sort order; only iceberg tables have one", "sort_by")
     for text in texts:
         if not re.fullmatch(_ORDER, text.strip(), re.IGNORECASE):
             section.fail(f'{section.label("sort_by")} holds {text!r}; write a column, "c" or "c DESC"', "sort_by")

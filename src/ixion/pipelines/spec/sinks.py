@@ -1,4 +1,4 @@
-"""Where the rows go: `[[sinks]]`."""
+"""The targets of the rows: `[[sinks]]`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class TableSink:
     path: str = ""
     table: str = ""  # Iceberg: a name in one of Spark's catalogs, instead of a path
     partition_by: tuple[str, ...] = ()
-    sort_by: tuple[str, ...] = ()  # Iceberg: of the rows in files that are joined
+    sort_by: tuple[str, ...] = ()  # Iceberg: the order of rows when files are joined
     properties: Mapping[str, str] = field(default_factory=dict)  # of the table
     upsert: UpsertSpec | None = None  # None: rows are added
-    evolve: bool = False  # the table is changed if rows with other columns come
-    renames: Mapping[str, str] = field(default_factory=dict)  # columns of the table -> what they are called now
+    evolve: bool = False  # change the table to fit rows with other columns
+    renames: Mapping[str, str] = field(default_factory=dict)  # old column name -> new name
     upkeep: UpkeepSpec = field(default_factory=UpkeepSpec)
     options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
 
@@ -37,7 +37,7 @@ class TableSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSink:
-    """The value is VALUE, a column of text or bytes, or the whole row as JSON."""
+    """VALUE is a column of text or bytes; None: the value is the whole row as JSON."""
 
     topic: str
     bootstrap: str
@@ -63,7 +63,7 @@ Sink = TableSink | TopicSink | ConsoleSink
 
 
 def read_sink(section: Section, bootstrap: str, options: Mapping[str, str], resolve: Callable[[str], str]) -> Sink:
-    """BOOTSTRAP and OPTIONS are the source's: a topic sink that names no broker writes to the same one."""
+    """BOOTSTRAP and OPTIONS are the source's; a topic sink without a bootstrap uses them."""
     kind = section.choice("type", _SINKS)
     if kind == "console":
         section.only("type", "rows")
@@ -86,9 +86,9 @@ def read_table(section: Section, kind: str, resolve: Callable[[str], str], more:
     section.only("type", "path", "table", "partition_by", "sort_by", "properties", "upkeep", "options", *more)
     path, table = section.optional_text("path"), section.optional_text("table")
     if table is not None and kind != "iceberg":
-        section.fail("only an iceberg sink can be named by table; the others need a path", "table")
+        section.fail("only an iceberg sink can have a table; the others need a path", "table")
     if (path is None) == (table is None):
-        section.fail(f"a {kind} sink needs a path" + (" or a table, one of the two" if kind == "iceberg" else ""))
+        section.fail(f"a {kind} sink needs " + ("either a path or a table" if kind == "iceberg" else "a path"))
     evolve, renames = section.flag("evolve", False), section.text_map("renames")
     if renames and not evolve:
         section.fail("renames change the table: they need evolve = true", "renames")
@@ -99,11 +99,12 @@ def read_table(section: Section, kind: str, resolve: Callable[[str], str], more:
     check_order(section, sort_by, kind)
     properties = section.text_map("properties")
     if kind == "parquet" and properties:
-        section.fail("a parquet table has no properties; delta and iceberg have", "properties")
+        section.fail("a parquet table has no properties; delta and iceberg tables have", "properties")
     for name in properties:
         if kind == "delta" and not name.startswith("delta."):
             section.fail(
-                f"{section.label('properties')}: {name} is none of Delta's, which begin with delta.", "properties"
+                f"{section.label('properties')}: {name} is unknown to Delta; its properties begin with delta.",
+                "properties",
             )
     return TableSink(
         format=kind,

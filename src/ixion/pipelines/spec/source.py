@@ -1,4 +1,4 @@
-"""Where the records come from: `[source]`."""
+"""The topics to read: `[source]`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Final, Literal
 
 from ixion.pipelines.spec.section import Section
 
-# What can be had of a record beside its fields; each becomes the column kafka_NAME.
+# Metadata of a record; each becomes the column kafka_NAME.
 META_COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "key_bytes", "headers", "tombstone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Where a first run begins; later runs go on where the last one ended."""
+    """Where the first run begins; later runs continue where the last one ended."""
 
     kind: Literal["earliest", "latest", "offsets", "time"] = "earliest"
     offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # topic -> partition -> first offset
@@ -36,7 +36,7 @@ class SourceSpec:
     committed_only: bool = True
     create_missing: bool = False
     reader: Literal["connector", "ixion"] = "connector"  # Spark's own, or our data source
-    # Handed to Spark's connector as they are. Passwords are among them, so they are not shown.
+    # Passed to Spark's connector unchanged. They may hold passwords, so they are not shown.
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -51,7 +51,7 @@ def read_source(section: Section) -> SourceSpec:
     )
     topics, pattern = section.texts("topics"), section.optional_text("pattern")
     if bool(topics) == bool(pattern):
-        section.fail('name either topics = ["…"] or pattern = "…", one of the two')
+        section.fail('give either topics = ["…"] or pattern = "…"')
     if pattern is not None:
         try:
             re.compile(pattern)
@@ -76,30 +76,33 @@ def read_source(section: Section) -> SourceSpec:
 
 
 def _reader(section: Section) -> Literal["connector", "ixion"]:
-    """Of two that are possible the quicker one is taken, unless the file says which: see `make bench
-    ARGS=spark_source`. That is the connector, with every size of records."""
+    """`auto` takes the connector: it can do more, and of records of 1 KB it reads more per second of processor time
+    (see `make bench ARGS=spark_source`). The other one is faster for small records."""
     if section.choice("reader", ("auto", "connector", "ixion"), "auto") != "ixion":
         return "connector"
     if "max_records_per_batch" in section:
-        section.fail("source.max_records_per_batch needs reader connector: Spark limits no Python source", "reader")
+        section.fail(
+            "reader ixion has no max_records_per_batch: Spark cannot limit a Python source; use reader connector",
+            "reader",
+        )
     given = section.text_map("options")
     if given.get("kafka.security.protocol", "PLAINTEXT").upper() != "PLAINTEXT":
-        section.fail("reader ixion speaks neither TLS nor SASL; the connector does", "reader")
+        section.fail("reader ixion has neither TLS nor SASL; use reader connector", "reader")
     return "ixion"
 
 
 def expanded(section: Section, name: str, *, leave: tuple[str, ...] = ()) -> dict[str, str]:
-    """The table NAME of SECTION, its values with what the environment gives; without the keys LEAVE."""
+    """The table NAME of SECTION, with environment variables filled in; without the keys LEAVE."""
     return {key: expand(section, name, value) for key, value in section.text_map(name, leave=leave).items()}
 
 
 def expand(section: Section, name: str, text: str) -> str:
-    """${NAME} from the environment, so that no password needs to stand in the file."""
+    """Fill in ${NAME} from the environment, so that the file needs no passwords."""
 
     def replace(match: re.Match[str]) -> str:
         value = os.environ.get(match[1])
         if value is None:
-            section.fail(f"{section.label(name)} wants the environment variable {match[1]}, which is not set", name)
+            section.fail(f"{section.label(name)} uses the environment variable {match[1]}, which is not set", name)
         return value
 
     return re.sub(r"\$\{(\w+)\}", replace, text)

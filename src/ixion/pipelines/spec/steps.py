@@ -1,4 +1,4 @@
-"""What is done with the parsed stream: `[[steps]]`, each of one kind, and the `[tables.NAME]` they may join."""
+"""The steps after parsing, `[[steps]]`, each of one kind; and the tables that they can join, `[tables.NAME]`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ixion.pipelines.spec.source import expanded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlStep:
-    query: str  # over the view `stream` and the tables declared
+    query: str  # over the view `stream` and the declared tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonStep:
-    function: str  # "module:name"; takes and gives a DataFrame
+    function: str  # "module:name"; takes a DataFrame and returns one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class JoinStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnwrapStep:
-    """From Debezium's envelope to the row in it; the format puts it before all others."""
+    """Takes the row out of Debezium's envelope; format debezium adds it as the first step."""
 
 
 Step = UnwrapStep | SqlStep | PythonStep | WatermarkStep | DeduplicateStep | WindowStep | JoinStep
@@ -58,7 +58,7 @@ Step = UnwrapStep | SqlStep | PythonStep | WatermarkStep | DeduplicateStep | Win
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """A table that does not stream."""
+    """A table to join with; it is not a stream."""
 
     path: str
     format: str
@@ -69,7 +69,7 @@ def read_step(section: Section, tables: Mapping[str, TableSpec]) -> Step:
     kinds = [name for name in section.names() if name in _READERS]
     if len(kinds) != 1:
         section.only(*_READERS)
-        section.fail("a step is one thing", hint=f"one of: {', '.join(_READERS)}")
+        section.fail("a step has exactly one key", hint=f"one of: {', '.join(_READERS)}")
     section.only(kinds[0])
     step = _READERS[kinds[0]](section)
     if isinstance(step, JoinStep) and step.table not in tables:

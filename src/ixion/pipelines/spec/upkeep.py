@@ -1,4 +1,4 @@
-"""How a table is looked after: `[sinks.upkeep]`."""
+"""The upkeep of a table: `[sinks.upkeep]`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Final
 from ixion.pipelines.spec.section import Section
 
 _MB: Final = 1 << 20
-_ORPHANS_MS: Final = 24 * 3_600_000  # younger files may belong to a write that goes on; Iceberg refuses less, too
+_ORPHANS_MS: Final = 24 * 3_600_000  # younger files may belong to an unfinished write; Iceberg refuses less, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepSpec:
     compact_below_bytes: int | None = None  # files smaller than this are joined
     keep_ms: int | None = None  # replaced files and old versions older than this are removed
-    every_ms: int | None = None  # between two times; None: at the end of every run
-    cluster_by: tuple[str, ...] = ()  # rows that are alike there come into the same files
-    orphans_ms: int | None = None  # files that belong to no version and are older than this are removed
+    every_ms: int | None = None  # time between two upkeeps; None: at the end of every run
+    cluster_by: tuple[str, ...] = ()  # rows with similar values in these columns go into the same files
+    orphans_ms: int | None = None  # files of no version, if older than this, are removed
 
     @property
     def wanted(self) -> bool:
@@ -31,16 +31,14 @@ def read_upkeep(section: Section | None, kind: str) -> UpkeepSpec:
         return UpkeepSpec()
     section.only("compact_below_mb", "keep", "every", "cluster_by", "orphans")
     if kind == "parquet" and "keep" in section:
-        section.fail("a parquet table has no old versions to keep; delta and iceberg have", "keep")
+        section.fail("a parquet table has no old versions to keep; delta and iceberg tables have", "keep")
     if kind == "parquet" and "cluster_by" in section:
-        section.fail(
-            "the rows of a parquet table are not put in order; those of delta and iceberg can be", "cluster_by"
-        )
+        section.fail("cluster_by is only for delta and iceberg", "cluster_by")
     if kind != "iceberg" and "orphans" in section:
-        section.fail("orphans is for iceberg; delta removes such files with keep", "orphans")
+        section.fail("orphans is only for iceberg; delta removes such files with keep", "orphans")
     orphans_ms = section.duration_ms("orphans")
     if orphans_ms is not None and orphans_ms < _ORPHANS_MS:
-        section.fail("orphans is less than a day; younger files may belong to a write that goes on", "orphans")
+        section.fail("orphans must be at least a day: younger files may belong to an unfinished write", "orphans")
     megabytes = section.number("compact_below_mb")
     spec = UpkeepSpec(
         compact_below_bytes=None if megabytes is None else megabytes * _MB,
@@ -50,5 +48,5 @@ def read_upkeep(section: Section | None, kind: str) -> UpkeepSpec:
         orphans_ms=orphans_ms,
     )
     if not spec.wanted:
-        section.fail("upkeep says when and not what: compact_below_mb, keep, cluster_by or orphans is missing")
+        section.fail("upkeep needs compact_below_mb, keep, cluster_by or orphans")
     return spec

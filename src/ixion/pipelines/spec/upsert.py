@@ -1,4 +1,4 @@
-"""How rows change a table: `mode = "upsert"` of a sink, one row for each key; `mode = "scd2"`, one for each version."""
+"""Sinks that change rows: `mode = "upsert"` keeps one row for each key, `mode = "scd2"` one for each version."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ROWWISE: Final = ("delta", "iceberg")  # tables whose rows can be changed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpsertSpec:
     keys: tuple[str, ...]
-    order: str = OFFSET  # a column; of two rows with one key, the one with the larger value counts
-    delete_when: str | None = None  # a SQL predicate; None: tombstones and Debezium's deletes, if the rows tell them
-    history: bool = False  # scd2: a row stays when a newer one comes (see `sinks.history`)
-    deletes: str = "remove"  # the row; or "mark" it, so that a change which comes late does not bring it back
+    order: str = OFFSET  # a column; of two rows with the same key, the one with the larger value counts
+    delete_when: str | None = None  # a SQL predicate; None: tombstones and Debezium's deletes, if the rows have them
+    history: bool = False  # scd2: keep the old row when a newer one comes (see `sinks.history`)
+    deletes: str = "remove"  # remove the row; or "mark" it, so that a late change does not bring it back
 
 
 def read_upsert(section: Section, kind: str) -> UpsertSpec | None:
@@ -33,7 +33,7 @@ def read_upsert(section: Section, kind: str) -> UpsertSpec | None:
         section.fail(f"rows of a {kind} sink cannot be changed; those of delta and iceberg can", "mode")
     keys = section.texts("keys")
     if not keys:
-        section.fail(f'mode = "{mode}" needs keys = ["…"], the columns that tell one row from another')
+        section.fail(f'mode = "{mode}" needs keys = ["…"], the columns that identify a row')
     order = section.text("order", OFFSET)
     if order in keys:
         section.fail(f"{section.label('order')} is {order}, which is one of the keys", "order")
