@@ -91,7 +91,7 @@ def add_columns(sink: TableSink, rows: Iterable[T.StructField], spark: SparkSess
 
 
 _WAYS_OUT: Final = {
-    "parquet": "cast the rows to the types of the table (in a SQL step), or write to another path",
+    "parquet": "a SQL step can cast the rows to the types of the table; or write to another path",
     "delta": "a SQL step can cast or leave out columns; evolve = true adds new ones and widens numbers",
     "iceberg": "a SQL step can cast, add or leave out columns; evolve = true adds new ones and widens numbers",
 }
