@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, from_json
 
 from ixion.pipelines import Pipeline
@@ -53,6 +53,29 @@ def drain_by_hand(spark: SparkSession, bootstrap: str, topic: str, folder: Path)
         rows = rows.select(data.alias("data")).select("data.*").where("id IS NOT NULL")
     writer = rows.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     writer.trigger(availableNow=True).start(str(folder / "out")).awaitTermination()
+
+
+def drain_keeping_bad(spark: SparkSession, bootstrap: str, topic: str, folder: Path) -> None:
+    """As `drain_by_hand`, but bad records go to a second table, as they came.
+
+    Spark marks a record that it cannot read (`_corrupt_record`). The rows of a batch are cached, since both tables
+    are made from them.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    data = from_json(col("value").cast("string"), f"{SCHEMA}, _corrupt_record STRING", {"mode": "PERMISSIVE"})
+    rows = spark.readStream.format("kafka").options(**options).load().select(data.alias("data")).select("data.*")
+
+    def write(batch: DataFrame, number: int) -> None:  # noqa: ARG001 - Spark's signature
+        batch.persist()
+        good = batch.where("_corrupt_record IS NULL").drop("_corrupt_record")
+        good.write.mode("append").parquet(str(folder / "out"))
+        bad = batch.where("_corrupt_record IS NOT NULL").select("_corrupt_record")
+        bad.write.mode("append").parquet(str(folder / "quarantine"))
+        batch.unpersist()
+
+    writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
 
 
 def cpu_seconds(spark: SparkSession) -> float:

@@ -30,6 +30,7 @@ from ixion.pipelines.figures import BatchFigures
 from ixion.pipelines.kept import KeptRows, can_be_kept
 from ixion.pipelines.parsing import accepted, quarantined
 from ixion.pipelines.sinks.base import Batch, Writer
+from ixion.pipelines.small import FEW, SmallBatches
 from ixion.pipelines.spec.pipeline import Expectation
 from ixion.pipelines.stream import Stream
 
@@ -56,13 +57,15 @@ class BatchWriter:
         stream: Stream,
         kept: KeptRows,
         guard: Callable[[int], None] = lambda _: None,
+        size: Callable[[int], int] = lambda _: FEW,
         last: int | None = None,
         gate: AbstractContextManager[object] | None = None,
     ) -> None:
         """STEPS are applied here unless the STREAM has memory: then Spark has applied them in it.
 
         GUARD is called with the number of a batch before and after it is written; it raises if the topics were replaced
-        by others of the same names. No batch after LAST is begun. A batch is written while GATE is held.
+        by others of the same names. SIZE gives the records of a batch, or more: holes count. No batch after LAST is
+        begun. A batch is written while GATE is held.
         """
         self._pipeline: Final = pipeline
         self._query: Final = query
@@ -74,6 +77,8 @@ class BatchWriter:
         self._stream: Final = stream
         self._kept: Final = kept
         self._guard: Final = guard
+        self._size: Final = size
+        self._small: Final = SmallBatches()
         self._last: Final = last
         self._gate: Final = gate or nullcontext()
         # A topic or the terminal alone needs a pass that counts; result rows for the quarantine need one more.
@@ -93,6 +98,7 @@ class BatchWriter:
                 raise StopRequested
             batch = Batch(pipeline=self._pipeline, query=self._query(), number=number)
             self._guard(number)
+            self._small.prepare(frame.sparkSession, self._size(number))
             with self._gate:
                 figures = self._write(frame, batch)
             self._guard(number)

@@ -34,13 +34,15 @@ def json_reason(
     text: Column,
     data: Column,
     bad: str,
+    usual: Column,
     names: Column,
     spec: FormatSpec,
     inner: Column | None = None,
 ) -> Column:
     """TEXT is the record, DATA the result of Spark's reading, its field BAD the text again if something did not fit.
 
-    NAMES are the keys of the object, null if it is not one; INNER are the new keys of nested objects.
+    USUAL records are one object with keys of the schema only (see `usual`). NAMES are the keys of any other object,
+    null if it is not one; INNER are the new keys of nested objects.
     """
     drift = spec.drift
     unread = data.isNull() | data[bad].isNotNull()
@@ -50,10 +52,10 @@ def json_reason(
     reason = F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8))
     if spec.json.strict:
         reason = reason.when(unread & F.try_parse_json(text).isNull(), F.lit("not a JSON object"))
-        reason = reason.when(names.isNull(), F.lit("not a JSON object"))
+        reason = reason.when(~usual & names.isNull(), F.lit("not a JSON object"))
         reason = reason.when(~_is_one_object(text), F.lit("there is more after the JSON object"))
     else:
-        reason = reason.when(unread & names.isNull(), F.lit("not a JSON object"))
+        reason = reason.when(unread & ~usual & names.isNull(), F.lit("not a JSON object"))
     if spec.json.repeated_keys == "quarantine":
         twice = F.size(names) != F.size(F.array_distinct(names))
         reason = reason.when(twice, _listed("repeated keys: ", _repeated(names)))

@@ -57,7 +57,8 @@ def expect_result(frame: DataFrame, expectations: Sequence[Expectation]) -> Data
 def counts(expectations: Sequence[Expectation], frame: DataFrame) -> dict[str, Column]:
     """The counts of the rows of FRAME as they pass: all, those with a reason, those for the quarantine, warnings,
     records with new fields and some of these names; and the rows that break each expectation."""
-    columns = {"rows": F.count(F.lit(1)), "unwanted": F.count(REASON), "bad": F.count(RECORD)}
+    bad = F.count(F.when(F.col(REASON).isNotNull(), F.col(RECORD)))
+    columns = {"rows": F.count(F.lit(1)), "unwanted": F.count(REASON), "bad": bad}
     if NEW in frame.columns:
         columns |= {"drifted": F.count(NEW), "new_fields": F.min(NEW)}
     for number, one in enumerate(expectations):

@@ -35,6 +35,7 @@ _OF_ROW: Final = r"^(payload\.)?(before|after)\."  # in Debezium's envelopes: th
 _DATA: Final = "_data"
 _TEXT: Final = "_text"
 _NAMES: Final = "_names"  # the keys of a JSON object, and ours (see `usual`)
+_KEYS: Final = "_keys"  # the keys of an unusual JSON object
 _INNER: Final = "_inner"  # names of nested fields that are not in the schema
 _USUAL: Final = "_usual"  # whether only the types of a JSON record can be wrong
 
@@ -66,7 +67,7 @@ def record_parser(
     """A function that parses frames with the columns of LIKE, which may lack `headers`.
 
     Its expressions are built once, not for every batch: each part of one is a call to the JVM, some thousand for JSON.
-    If not WHOLE, `_record` may be null for rows without a reason, so it need not be carried along.
+    If not WHOLE, `_record` is null for most rows without a reason, so that Spark does not copy it from step to step.
     """
     read = parse_registered if spec.registry and spec.type == "avro" else _FORMATS[spec.type]
     stages, fields, reason, odd = read(like, spec)
@@ -76,13 +77,15 @@ def record_parser(
     else:
         reason = F.when(tombstone, F.lit("tombstone")).otherwise(reason)
     if "key" in include:  # it becomes text, whatever the format of the value
-        reason = F.coalesce(reason, F.when(~F.is_valid_utf8(F.col("key").cast("string")), F.lit(KEY_NOT_UTF8)))
+        bad_key = ~F.is_valid_utf8(F.col("key").cast("string"))
+        reason = F.coalesce(reason, F.when(bad_key, F.lit(KEY_NOT_UTF8)))
+        odd = None if odd is None else odd | bad_key
     reason = reason.cast("string")
 
     @cache
     def columns(has_headers: bool) -> list[Column]:
         record = F.struct(*(_record_field(name, has_headers) for name in RECORD_TYPES))
-        if not whole and odd is not None and "key" not in include:
+        if not whole and odd is not None:
             record = F.when(tombstone | odd, record)
         if spec.tombstones == "drop":
             record = F.when(~tombstone, record)
@@ -94,7 +97,10 @@ def record_parser(
         has_headers = "headers" in frame.columns
         for stage in stages:
             frame = frame.withColumns(stage)
-        return frame.select(*columns(has_headers))
+        frame = frame.select(*columns(has_headers))
+        if whole or odd is not None:
+            return frame
+        return frame.withColumn(RECORD, F.when(F.col(REASON).isNotNull(), F.col(RECORD)))
 
     return parse_frame
 
@@ -144,7 +150,7 @@ def record_schema(spec: FormatSpec) -> T.StructType:
 Parsed = tuple[list[dict[str, "Column"]], list["Column"], "Column", "Column | None"]
 
 
-def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
+def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001 - all formats are called alike
     schema = record_schema(spec)
     stages: list[dict[str, Column]] = []
     value = F.col("value")
@@ -155,14 +161,16 @@ def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
         text = F.col(_TEXT)
     exact = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"} if spec.json.strict else {}
     data = F.from_json(text, _with_bad_text(schema), {**_permissive(), **exact, **spec.options})
-    usual = is_usual(F.col(_NAMES), schema.names, spec) & valid_utf8(text, frame.sparkSession)
+    usual = is_usual(F.col(_NAMES), schema.names, spec) & valid_utf8(text)
     looks = {_NAMES: closed_keys(text)}
     inner = inner_names(schema, text, _OF_ROW if spec.unwrap else "")
     if inner is not None:
         looks[_INNER], inner = inner, F.col(_INNER)
         usual = usual & (F.size(inner) == 0)
-    stages += [looks, {_USUAL: F.coalesce(usual, F.lit(False)), _DATA: data}]
-    names = keys_of(F.col(_NAMES), text)
+    usual = F.coalesce(usual, F.lit(False))
+    # The keys of usual records are known, so they are not copied from here on.
+    stages += [looks, {_USUAL: usual, _DATA: data, _KEYS: F.when(~usual, keys_of(F.col(_NAMES), text))}]
+    names = F.col(_KEYS)
     fields = [F.col(f"{_DATA}.`{field.name}`").alias(field.name) for field in schema.fields]
     if spec.drift.new == "keep":
         known = F.array(*(F.lit(field.name) for field in schema.fields))
@@ -178,7 +186,7 @@ def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
         fields.append(F.when(~F.col(_USUAL), new_names(schema, seen, inner)).alias(NEW))
     bad = F.col(_DATA)[BAD_TEXT]
     odd = ~F.col(_USUAL) | F.col(_DATA).isNull() | bad.isNotNull()
-    reason = F.when(odd, json_reason(schema, text, F.col(_DATA), BAD_TEXT, names, spec, inner))
+    reason = F.when(odd, json_reason(schema, text, F.col(_DATA), BAD_TEXT, F.col(_USUAL), names, spec, inner))
     if spec.registry:
         reason, odd = F.when(~header, F.lit(NO_HEADER)).otherwise(reason), ~header | odd
     return stages, fields, reason, odd
@@ -201,7 +209,7 @@ def _with_known_keys(schema: T.StructType, text: Column, names: Column) -> Colum
     return F.when(other_case, changed).otherwise(text)
 
 
-def _csv(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001 - all formats are called alike
+def _csv(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001
     schema = record_schema(spec)
     ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema.fields)
     text = csv_line(F.col("value"))
@@ -221,7 +229,7 @@ def csv_line(value: Column) -> Column:
 
 def _text(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001
     text = F.col("value").cast("string")
-    return [], [text.alias("value")], F.when(~valid_utf8(text, frame.sparkSession), F.lit(NOT_UTF8)), None
+    return [], [text.alias("value")], F.when(~valid_utf8(text), F.lit(NOT_UTF8)), None
 
 
 def _bytes(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001

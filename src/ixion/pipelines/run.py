@@ -19,6 +19,7 @@ from ixion.pipelines.loss import Topic
 from ixion.pipelines.progress import Progress
 from ixion.pipelines.registered import learn
 from ixion.pipelines.sinks.make import make_writer
+from ixion.pipelines.source import offsets_behind
 from ixion.pipelines.spec import PipelineSpec
 from ixion.pipelines.spec.durations import spark_interval
 from ixion.pipelines.steps import apply_steps
@@ -125,6 +126,7 @@ class Run:
             stream=stream,
             kept=self._kept,
             guard=watch.look,
+            size=lambda number: offsets_behind(checkpoint.offsets(number), checkpoint.position() or {}),
             last=self._last,
             gate=self._gate,
         )

@@ -1,14 +1,14 @@
-"""The plan of a pipeline: from the source to the frame that each batch brings.
+"""The plan of a pipeline: from the source to the frame of each batch.
 
 Steps without memory (most SQL, Python functions, joins with tables) are applied batch by batch, after the bad records
-have been taken out, so the topic is read once. Steps with memory (windows, de-duplication) exist only in a stream:
-there the stream is taken twice, once through the steps and once for its bad records, and the two are joined into one
-again. Both are one query with one checkpoint, so a batch is one unit either way.
+are removed, so the topic is read once. Steps with memory (windows, de-duplication) exist only in a stream: there the
+stream is read twice, once for the steps and once for its bad records, and the two are united. Both are one query with
+one checkpoint, so a batch is one unit either way.
 
-Spark computes all columns of a stream's frame, whether a batch needs them or not, and puts each row together before the
-batch sees it. So the stream is just the records if it can be, and they are parsed and judged in the batch, together
-with what follows. It cannot be with memory; nor if records are judged by the clock or by anything else that may change:
-in the stream the time is that of the batch, also when the batch is repeated.
+Spark computes all columns of a stream's frame for each row, whether the batch needs them or not. So if possible the
+stream has only the records, and the batch parses and judges them together with the steps. This is not possible with
+memory; nor if records are judged by the clock or anything else that may change: in the stream, the time is that of the
+batch, even if the batch is repeated.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from ixion.pipelines.spec.pipeline import PipelineSpec
 from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.steps import apply_steps, refuse_twins
 
-METRICS: Final = "ixion"  # under this name Spark reports what was counted in the stream
+METRICS: Final = "ixion"  # the name under which Spark reports the counts of the stream
 _CHECKER: Final = "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker"
 _STATEFUL: Final = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "GlobalLimit", "Sort")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    frame: DataFrame  # what each batch brings
+    frame: DataFrame  # the rows of each batch
     judging: Callable[[DataFrame], DataFrame]  # from records to rows with `_reason` and `_record`
-    judge: Callable[[DataFrame], DataFrame] | None  # the same, to be done in the batch; None: the stream has done it
-    result: DataFrame  # what the sinks get, for its schema and its plan
+    judge: Callable[[DataFrame], DataFrame] | None  # the same, for the batch to call; None: the stream does it
+    result: DataFrame  # the rows for the sinks; used for its schema and its plan
     schema: str | None  # of the records
     stateful: bool
-    all_wanted: bool = False  # no record can be bad, nor be dropped: there is nothing to judge
-    records_may_change: bool = False  # two passes over the frame might not give the same rows
-    results_may_change: bool = False  # the same of what the steps and the expectations after them give
+    all_wanted: bool = False  # no record can be bad or dropped, so none is judged
+    records_may_change: bool = False  # two passes over the frame might give different rows
+    results_may_change: bool = False  # the same for the rows after the steps and their expectations
 
 
 def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) -> Stream:
-    """SCHEMA is that of the records, given or found; the pipeline's own may have left it open."""
+    """SCHEMA is that of the records, from the file or inferred."""
     headers = "headers" in spec.source.include
     raw = read_source(spark, spec.source, headers=headers)
     of_records = [one for one in spec.expectations if one.on == "record"]
@@ -61,7 +61,8 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
     expect_of = expecting(of_records)
 
     def judge(records: DataFrame) -> DataFrame:
-        return expect_of(parse_frame(records))
+        parsed = parse_frame(records)
+        return expect_of(parsed) if whole else parsed
 
     judged = judge(raw)
     result = apply_steps(accepted(judged), spec.steps, spec.tables, spec.folder)
@@ -70,9 +71,9 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
         if isinstance(sink, TableSink) and sink.upsert is not None:
             refuse_unmergeable(sink, sink.upsert, result)
     if not result.isStreaming:
-        hint = "the first step reads `stream`; each one after it reads what the one before gave, under the same name"
-        raise PipelineError("the steps do not read the stream: what they give is the same for every batch", hint=hint)
-    judged.select(*(met(one) for one in of_records))  # Spark finds an unknown column here, not in the first batch
+        hint = "each step must read `stream`, which is the result of the step before"
+        raise PipelineError("the steps do not read the stream, so every batch would have the same rows", hint=hint)
+    judged.select(*(met(one) for one in of_records))  # Spark reports an unknown column here, not in the first batch
     of_results = [one for one in spec.expectations if one.on == "result"]
     judged_result = expect_result(result, of_results) if of_results else result
     changing = {
@@ -102,13 +103,13 @@ def build_stream(spark: SparkSession, spec: PipelineSpec, schema: str | None) ->
 
 
 def refuse_unending(frame: DataFrame) -> None:
-    """What cannot be done with a stream, such as an aggregate without a watermark, Spark refuses here, not later."""
+    """Spark refuses here, not later, what a stream cannot do, such as an aggregate without a watermark."""
     plan = frame._jdf.queryExecution().analyzed()
     append = java_class(frame.sparkSession, "org.apache.spark.sql.streaming.OutputMode").Append()
     java_class(frame.sparkSession, _CHECKER).checkForStreaming(plan, append)
 
 
 def has_memory(frame: DataFrame) -> bool:
-    """Whether the plan keeps something from one batch to the next, or orders or limits the stream as a whole."""
+    """Whether the plan keeps state between batches, or orders or limits the whole stream."""
     nodes = frame._jdf.queryExecution().analyzed().toString().splitlines()
     return any(node.lstrip(" :+-~").split(" ")[0].rstrip(",") in _STATEFUL for node in nodes)
