@@ -525,6 +525,24 @@ def test_a_move_that_an_unclean_election_has_decided_ends_when_the_old_replica_i
     play(3, story)
 
 
+@pytest.mark.parametrize("goal", [None, (1,)])
+def test_a_move_is_not_cancelled_if_only_the_new_replica_is_in_sync(goal: tuple[int, ...] | None) -> None:
+    async def story(league: League) -> None:
+        await league.create("t", [[2]], **{"unclean.leader.election.enable": "true"})
+        moves = league.controller.reassignments
+        await moves.alter({T0: (3,)}, True)
+        await league.settle()
+        await league.kill(2)
+        (outcome,) = (await moves.alter({T0: goal}, True)).values()
+        assert outcome is not None
+        assert outcome.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        await league.settle()
+        assert T0 in league.brokers[3].logs
+        await league.check()
+
+    play(3, story)
+
+
 def test_a_disk_that_failed_costs_its_replicas_only() -> None:
     async def story(league: League) -> None:
         await league.create("t", [[2, 3], [2, 3]])

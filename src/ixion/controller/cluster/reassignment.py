@@ -46,7 +46,7 @@ def check(term: Term, key: TopicPartition, target: tuple[int, ...] | None, any_f
     if target is None:
         if not is_moving(now):
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-        return elections.reassigned_to(now, origin)
+        return with_records(term, key, elections.reassigned_to(now, origin))
     if not target or len(set(target)) < len(target) or any(broker < 0 for broker in target):
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{list(target)} is not a list of different brokers")
     unknown = [broker for broker in target if broker not in cluster.live]
@@ -57,7 +57,18 @@ def check(term: Term, key: TopicPartition, target: tuple[int, ...] | None, any_f
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"the partition has {len(elections.target_of(now))} replicas; {len(target)} would change the factor",
         )
-    return elections.reassigned_to(now, target)
+    return with_records(term, key, elections.reassigned_to(now, target))
+
+
+def with_records(term: Term, key: TopicPartition, during: Replicas) -> Replicas:
+    """KafkaError if every in-sync replica would be deleted at once, as after an unclean election of a new replica."""
+    known = term.cluster.leaderships.get(key)
+    if known is not None and not set(known.isr) & set(during.all):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"no other replica has the records of brokers {list(known.isr)}; let the present move end first",
+        )
+    return during
 
 
 async def begin(term: Term, key: TopicPartition, during: Replicas) -> None:
