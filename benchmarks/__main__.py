@@ -62,6 +62,8 @@ def main() -> None:
     for name in arguments.name or [
         each for each in names() if each != "before" or os.environ.get("IXION_BENCH_BEFORE")
     ]:
+        if arguments.only and not arguments.quick and (elsewhere := report.measured_elsewhere(name, machine)):
+            parser.error(f"{name}: the others were measured on another machine ({elsewhere}); run it without --only")
         benchmark = load(name)
         neighbours = Neighbours()
         with console.status(name) as status:

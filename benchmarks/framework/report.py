@@ -122,6 +122,15 @@ def _rounded(ratio: float | None) -> float | None:
     return None if ratio is None else round(ratio, 3)
 
 
+def measured_elsewhere(name: str, machine: dict[str, str | int]) -> str:
+    """The processor of the last saved run, if it is another: the two cannot be compared. Empty otherwise."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return ""
+    last = str(json.loads(path.read_text())["machine"]["processor"])
+    return "" if last == machine["processor"] else last
+
+
 def with_last(outcome: Outcome, others_percent: int) -> tuple[Outcome, int]:
     """The outcome, with what the last saved run has measured and this one has not; and the larger share of others."""
     path = RESULTS / f"{outcome.benchmark.name}.json"

@@ -105,6 +105,15 @@ def test_some_contenders_are_measured_and_the_rest_is_kept(tmp_path: Path, monke
         run(benchmark, quick=False, say=lambda text: None, only="medium")
 
 
+def test_results_of_another_machine_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr(report, "CHARTS", tmp_path)
+    assert report.measured_elsewhere("example", {"processor": "one"}) == ""
+    report.save(measured(), {"processor": "one"})
+    assert report.measured_elsewhere("example", {"processor": "one"}) == ""
+    assert report.measured_elsewhere("example", {"processor": "two"}) == "one"
+
+
 def test_what_a_session_entered_is_closed_at_the_end() -> None:
     class Part:
         closed = False
