@@ -559,6 +559,32 @@ def test_a_disk_that_failed_costs_its_replicas_only() -> None:
     play(3, story)
 
 
+def test_a_replica_on_a_full_disk_moves_away_and_back_and_gets_its_role_when_there_is_room() -> None:
+    async def story(league: League) -> None:
+        async def disk_changed() -> None:
+            event = b'{"version":1,"broker":3,"event":1}'
+            await league.outside.create(paths.NEW_LOG_DIR_EVENT, event, sequential=True)
+            await league.settle()
+
+        moves = league.controller.reassignments
+        await league.create("t", [[2, 3]])
+        league.brokers[3].failed_disk.add(T0)
+        league.brokers[3].roles.pop(T0)
+        await disk_changed()
+        await moves.alter({T0: (2, 1)}, True)
+        await league.settle()
+        assert await league.propose(T0, [2, 1]) is ErrorCode.NONE
+        assert (await league.topic("t")).partitions[0] == Replicas(all=(2, 1))
+        await moves.alter({T0: (2, 3)}, True)
+        await league.settle()
+        assert T0 not in league.brokers[3].roles, "its disk is still full"
+        league.brokers[3].failed_disk.clear()
+        await disk_changed()
+        assert league.brokers[3].roles[T0].leader == 2
+
+    play(3, story)
+
+
 def test_producer_ids_come_in_blocks_of_their_own() -> None:
     async def story(league: League) -> None:
         blocks = league.controller.producer_ids

@@ -146,6 +146,7 @@ class Cluster:
         entered(self.replica_phase(replica), phase, REPLICA_BEFORE, what)
         if phase is ReplicaPhase.NONE:
             self._replicas.pop(replica, None)
+            self.failed_disks.discard(replica)
         else:
             self._replicas[replica] = phase
 
