@@ -138,7 +138,7 @@ INSTALL = IXION_REQUIRE_COMPILED=$(shell command -v cc) $(BIN)/pip install --qui
 	$(INSTALL)
 	@touch $@ .venv/.testable
 
-# The same with less optimization, for the tests: the C compiler needs a quarter of the time. It is never measured or
+# The same with less optimization, for the tests: the C compiler needs two thirds of the time. It is never measured or
 # published: what needs .built compiles again, and a wheel is built by itself.
 .venv/.testable: .venv/.ready $(SOURCES)
 	@echo "building ixion for the tests; compiling it takes minutes"

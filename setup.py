@@ -4,9 +4,7 @@ Environment variables:
   IXION_PURE              install interpreted, without trying to compile
   IXION_REQUIRE_COMPILED  fail instead of installing interpreted
   IXION_COMPILE           the packages and files to compile, separated by spaces, instead of HOT
-  IXION_OPTIMIZE          the C compiler's level, 0 to 3, instead of 3: make test takes 1. With a level below 3 each
-                          module is compiled by itself: that takes a quarter of the time, and nothing is inlined from
-                          another module
+  IXION_OPTIMIZE          the C compiler's level, 0 to 3, instead of 3: make test takes 1
 """
 
 from __future__ import annotations
@@ -115,12 +113,13 @@ def extensions() -> Sequence[Extension]:
         from mypyc.build import mypycify
 
         level = os.environ.get("IXION_OPTIMIZE") or "3"
+        # One C file a module: gcc takes 3 minutes for them, and 10 for one file with everything, which is not faster.
         built = mypycify(
             [*FLAGS, *hot_modules()],
             opt_level=level,
             debug_level="0",
             group_name="ixion",
-            multi_file=level != "3",
+            multi_file=True,
         )
     except (Exception, SystemExit) as error:  # mypyc ends the process when mypy finds an error
         give_up(error)
