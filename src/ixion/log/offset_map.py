@@ -6,7 +6,7 @@ starts at the slot given by the hash and goes on until it finds the key or an em
 one; among 2**40 keys that has a chance of one in 2**48.
 
 A table begins with 16,384 slots, 384 KiB, and grows fourfold when it is full, up to the given memory: few logs have
-millions of keys. While it grows, the old table takes up to a quarter as much again, or half for the last step.
+millions of keys. The last step may be larger, so that the old table, which is copied, takes at most half as much again.
 
     slot   0 | hash of "a" | 17        an offset is stored plus one, so that zero bytes mean an empty slot
            1 |             |  0
@@ -98,7 +98,8 @@ class OffsetMap:
 
     def _grow(self) -> None:
         old = self._table
-        self._make_table(min(self._slots * GROWTH, self.most_slots))
+        slots = self._slots * GROWTH
+        self._make_table(slots if slots * 2 <= self.most_slots else self.most_slots)
         breather = Breather()
         at: i64 = 0
         end: i64 = len(old)
