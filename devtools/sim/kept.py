@@ -86,4 +86,15 @@ KEPT: Final = (
             Fault(5.541, "alone", "1", "2", 3.81, ("t", 0)),
         ),
     ),
+    Kept(
+        "an ISR that was written just after a member was back with an empty disk hid that from the next controller",
+        7097,
+        "moves",
+        16.0,
+        (
+            Fault(0.5, "late-join", "follower", "3", 9.0985, ("t", 0), "leader-change", 0.00070873, 0),
+            Fault(4.4316, "slow", "leader", "2", 0.06397, ("t", 0), "leader-change", 0.23078, 56),
+            Fault(5.3759, "slow", "2", "1", 0.46231, ("t", 0), "leader-change", 0.016613, 1),
+        ),
+    ),
 )

@@ -1,4 +1,7 @@
-"""`/brokers/topics/T`: the replicas of a topic; `…/partitions/0/state`: the leader and ISR of a partition."""
+"""`/brokers/topics/T`: the replicas of a topic; `…/partitions/0/state`: the leader and ISR of a partition.
+
+`ixion_isr_epochs` is ours; Apache Kafka ignores it, and writes states without it.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ class PartitionState(NamedTuple):
     isr: tuple[int, ...]
     controller_epoch: int  # of the controller that wrote it
     recovering: bool = False  # the leader was elected uncleanly and has not recovered yet
+    isr_epochs: Mapping[int, int] = {}  # ISR member -> its broker epoch, as far as the controller knew it
 
 
 def encode_topic(node: TopicNode) -> bytes:
@@ -71,17 +75,29 @@ def encode_partition_state(state: PartitionState) -> bytes:
     }
     if state.recovering:
         members["leader_recovery_state"] = 1
+    if state.isr_epochs:
+        members["ixion_isr_epochs"] = {str(member): epoch for member, epoch in state.isr_epochs.items()}
     return to_json(members)
 
 
 def decode_partition_state(topic: str, partition: int, data: bytes) -> PartitionState:
     def read(members: dict[str, Any]) -> PartitionState:
+        isr = tuple(members["isr"])
         return PartitionState(
             leader=members["leader"],
             leader_epoch=members["leader_epoch"],
-            isr=tuple(members["isr"]),
+            isr=isr,
             controller_epoch=members["controller_epoch"],
             recovering=members.get("leader_recovery_state", 0) == 1,
+            isr_epochs=_isr_epochs(isr, members.get("ixion_isr_epochs")),
         )
 
     return from_json(f"the state of {topic}-{partition}", data, read)
+
+
+def _isr_epochs(isr: tuple[int, ...], given: Any) -> dict[int, int]:
+    """Anything but the epoch of an ISR member is ignored: the controller can do without."""
+    if not isinstance(given, dict):
+        return {}
+    found = {member: given.get(str(member)) for member in isr}
+    return {member: epoch for member, epoch in found.items() if type(epoch) is int}

@@ -1,4 +1,7 @@
-"""Brokers that restart while there is no controller: the next one sees it by the age of their registrations."""
+"""Brokers that restart while there is no controller: the next one sees it by their broker epochs.
+
+Every test runs twice: with the epochs beside the ISR, and without them, as Apache Kafka writes states.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,29 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
+from ixion.controller.cluster import fenced_tree, partition_machine
 from ixion.metadata import paths
+from ixion.metadata.topic_node import PartitionState, encode_partition_state
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import NO_LOG
 from tests.controller.cluster.league import League
 
 T0 = ("t", 0)
 Ends = Mapping[int, tuple[int, int]]
+
+
+@pytest.fixture(params=[True, False], ids=["epochs", "zxids"], autouse=True)
+def with_epochs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the states in the tree have the epochs of the ISR members."""
+
+    def encode(state: PartitionState) -> bytes:
+        return encode_partition_state(state._replace(isr_epochs={}))
+
+    given: bool = request.param
+    if not given:
+        for module in (fenced_tree, partition_machine):
+            monkeypatch.setattr(module, "encode_partition_state", encode)
+    return given
 
 
 def play(story: Callable[[League], Awaitable[None]]) -> None:
@@ -130,6 +149,52 @@ def test_the_first_write_of_a_new_controller_takes_the_restarted_member_out() ->
         state = await league.state(T0)
         assert (state.leader, state.isr) == (4, (4,))
         assert await partition_epoch(league) == before + 1
+
+    play(story)
+
+
+async def taken_in_by_a_controller_that_did_not_hear(league: League, number: int) -> None:
+    """The broker is back before the controller writes that its earlier life is in sync."""
+    others = [each for each in (2, 3, 4) if each != number]
+    assert await league.propose(T0, others) is ErrorCode.NONE
+    earlier = league.brokers[number].epoch
+    for cancel in league.term.watches:
+        cancel()
+    await league.bounce(number)
+    assert await league.propose(T0, [*others, number], {number: earlier}) is ErrorCode.NONE
+    await between_controllers(league)
+
+
+def test_an_isr_that_was_written_after_a_restart_does_not_hide_it(with_epochs: bool) -> None:
+    async def story(league: League) -> None:
+        await taken_in_by_a_controller_that_did_not_hear(league, 3)
+        state = await league.state(T0)
+        assert state.isr == ((2, 4) if with_epochs else (2, 4, 3)), "a state without epochs is younger"
+
+    play(story)
+
+
+def test_an_isr_that_was_written_after_a_restart_is_true_of_a_member_that_has_kept_its_logs() -> None:
+    async def story(league: League) -> None:
+        keeps(league, 3)
+        await taken_in_by_a_controller_that_did_not_hear(league, 3)
+        assert (await league.state(T0)).isr == (2, 4, 3)
+
+    play(story)
+
+
+def test_a_write_of_apache_kafka_is_read_by_its_age(with_epochs: bool) -> None:
+    """It writes states without the epochs that were there."""
+
+    async def story(league: League) -> None:
+        await league.kill(1)
+        await league.bounce(3)
+        state = await league.state(T0)
+        assert bool(state.isr_epochs) == with_epochs
+        await league.outside.set(paths.partition_state(*T0), encode_partition_state(state._replace(isr_epochs={})))
+        await league.bounce(4)
+        await league.begin(4)
+        assert (await league.state(T0)).isr == (2, 3)
 
     play(story)
 

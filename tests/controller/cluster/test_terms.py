@@ -186,8 +186,8 @@ def test_an_event_that_fails_half_way_is_followed_by_a_new_term(monkeypatch: pyt
         monkeypatch.setattr(module, "PAUSE_S", 0.001)
         write_states = league.term.tree.write_states
 
-        async def failing(states: Any) -> Any:
-            await write_states(dict(list(states.items())[:1]))
+        async def failing(states: Any, epochs: Any) -> Any:
+            await write_states(dict(list(states.items())[:1]), epochs)
             raise RuntimeError("something unforeseen")
 
         monkeypatch.setattr(league.term.tree, "write_states", failing)

@@ -112,6 +112,11 @@ class Cluster:
         """Brokers that are registered and not shutting down."""
         return [broker for broker in self.brokers if broker not in self.stopping]
 
+    @property
+    def epochs(self) -> dict[int, int]:
+        """The broker epoch of each registered broker."""
+        return {broker: member.epoch for broker, member in self.brokers.items()}
+
     def online(self, key: TopicPartition, *, with_stopping: bool = False) -> list[int]:
         """The replicas of a partition whose broker and disk work."""
         return [

@@ -105,8 +105,11 @@ class FencedTree:
                     except NoNodeError:
                         continue
 
-    async def write_states(self, states: Mapping[TopicPartition, Leadership]) -> dict[TopicPartition, Leadership]:
-        """Write the states of partitions at their versions. Returns those that were written.
+    async def write_states(
+        self, states: Mapping[TopicPartition, Leadership], broker_epochs: Mapping[int, int]
+    ) -> dict[TopicPartition, Leadership]:
+        """Write the states of partitions at their versions, with the epochs of their ISR members. Returns those that
+        were written.
 
         A partition whose node has another version is left out: read it (`read_states`) and decide again.
         """
@@ -114,7 +117,7 @@ class FencedTree:
         pauses = Pauses()
         for (name, number), wanted in states.items():
             await pauses.pause()
-            data = encode_partition_state(state_of(wanted, self.controller_epoch))
+            data = encode_partition_state(state_of(wanted, self.controller_epoch, broker_epochs))
             writes.append([Set(paths.partition_state(name, number), data, wanted.partition_epoch)])
         written: dict[TopicPartition, Leadership] = {}
         for (key, wanted), outcome in zip(states.items(), await self.write_each(writes), strict=True):
@@ -130,11 +133,14 @@ class FencedTree:
     async def read_states(self, keys: Sequence[TopicPartition]) -> dict[TopicPartition, Leadership | CorruptNodeError]:
         """The states that the tree has; DeposedError if a newer controller wrote one of them."""
         found: dict[TopicPartition, Leadership | CorruptNodeError] = {}
+        shared: dict[tuple[tuple[int, int], ...], Mapping[int, int]] = {}  # most states have the epochs of another one
 
         async def read(key: TopicPartition) -> None:
             try:
                 node = await self.session.get(paths.partition_state(*key))
                 state = decode_partition_state(*key, node.data)
+                epochs = shared.setdefault(tuple(state.isr_epochs.items()), state.isr_epochs)
+                state = state._replace(isr_epochs=epochs)
                 found[key] = leadership_of(state, node.stat.version, node.stat.modified_zxid)
             except NoNodeError:
                 return

@@ -63,7 +63,7 @@ async def alter(term: Term, request: AlterPartitionRequest) -> Outcomes:
             key = (name, partition.partition_index)
             if isinstance(verdict, Leadership) and verdict is not cluster.leaderships[key]:
                 wanted[key] = verdict
-    written = await term.tree.write_states(wanted)
+    written = await term.tree.write_states(wanted, cluster.epochs)
     batch = term.batch()
     for key in wanted:
         where = (cluster.topics[key[0]].topic_id, key[1])
@@ -107,8 +107,7 @@ def judged(term: Term, sender: int, topic_id: bytes, partition: PartitionData) -
         isr=members or dict.fromkeys(partition.new_isr, -1),  # version 2 has no epochs
         recovering=partition.leader_recovery_state == 1,
     )
-    live = {broker: member.epoch for broker, member in cluster.brokers.items()}
-    return judge(known, cluster.replicas(key), wanted, live, cluster.stopping)
+    return judge(known, cluster.replicas(key), wanted, cluster.epochs, cluster.stopping)
 
 
 def answer_of(number: int, outcome: Leadership | ErrorCode) -> ResponsePartitionData:

@@ -39,11 +39,13 @@ async def create_states(term: Term, batch: Batch, keys: Sequence[TopicPartition]
         else:
             made[key] = first
     epoch = term.tree.controller_epoch
+    broker_epochs = cluster.epochs
     nodes = [Create(paths.partitions(name)) for name in dict.fromkeys(name for name, _ in made)]
     for (name, number), first in made.items():
         await pauses.pause()
         nodes.append(Create(paths.partition(name, number)))
-        nodes.append(Create(paths.partition_state(name, number), encode_partition_state(state_of(first, epoch))))
+        data = encode_partition_state(state_of(first, epoch, broker_epochs))
+        nodes.append(Create(paths.partition_state(name, number), data))
     await term.tree.create_all(nodes)
     # An earlier controller may have written some of the states before it stopped: those stay.
     found = await term.tree.read_states(list(made))
@@ -78,7 +80,7 @@ async def elect(
                 outcomes[key] = None
             else:
                 wanted[key] = after
-        written = await term.tree.write_states(wanted)
+        written = await term.tree.write_states(wanted, cluster.epochs)
         for key, after in written.items():
             await pauses.pause()
             before = cluster.leaderships[key]

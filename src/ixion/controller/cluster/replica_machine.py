@@ -63,7 +63,7 @@ async def put_offline(term: Term, batch: Batch, replicas: Iterable[Replica]) -> 
                 wanted[key] = before.next(known.leader, known.isr)
             elif key[0] not in cluster.doomed:
                 batch.show(cluster.brokers, (key,))  # the offline replicas have changed
-        written = await term.tree.write_states(wanted)
+        written = await term.tree.write_states(wanted, cluster.epochs)
         for key, after in written.items():
             await pauses.pause()
             cluster.leaderships[key] = after

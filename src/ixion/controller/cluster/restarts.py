@@ -4,23 +4,25 @@ When a broker goes, or returns with another broker epoch, the controller takes i
 the controller is lost at the same moment, the next one finds the broker registered and its partitions unchanged. A
 broker with a replaced disk would then lead with an empty log, and its followers would truncate theirs.
 
-The tree shows the restart. A broker is registered anew at every start, and the controller writes the state of a
-partition after every change of its ISR. So an ISR member whose registration is younger than the state has registered
-since it was in sync. Example, in zxids:
+The tree shows the restart. A broker is registered anew at every start, and the zxid of the registration is its broker
+epoch. The controller writes the epochs of the ISR members, as far as it knows them, beside the ISR. So an ISR member
+with another epoch has registered since it was in sync. Example, in zxids:
 
-    100  broker 2 registers        110  state of t-0: leader 2, ISR [2, 3]
-    120  the controller is lost, and the session of broker 2 expires        130  broker 2 registers
-    140  the next controller: 130 > 110, so broker 2 is not known to be in sync
+    100  broker 2 registers        110  state of t-0: leader 1, ISR [1]; broker 2 has caught up
+    120  broker 2 is killed        130  broker 2 registers
+    135  the controller has not heard of that yet, and writes what the leader asks for: ISR [1, 2], epochs {2: 100, …}
+    140  the next controller: 130 > 100, so broker 2 is not known to be in sync
 
-It leaves the ISR, fetches from the next leader, and joins the ISR again. There are two exceptions:
+Apache Kafka and older versions of ixion write states without epochs. Then the zxid of the state takes their place: a
+member that has registered after the state was written is not known to be in sync. That does not see the case above,
+where the state was written after the registration.
 
-- The broker says that its logs have kept everything since a registration that is older than the state (`log.kept`): its
-  process was killed, or only its session expired. It stays in the ISR: the members that did not register again may be
-  dead, and this one may be the only replica that has everything. Apache Kafka's brokers do not say it.
+The broker leaves the ISR, fetches from the next leader, and joins the ISR again. There are two exceptions:
+
+- The broker says that its logs have kept everything since that epoch or an earlier one (`log.kept`): its process was
+  killed, or only its session expired. It stays in the ISR: the members that did not register again may be dead, and
+  this one may be the only replica that has everything. Apache Kafka's brokers do not say it.
 - No live member is left that did not register again: the longest log leads, whatever they say.
-
-A state that the old controller writes between 120 and its own end hides the restart: a ZooKeeper transaction cannot
-check that a registration is still the same.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from ixion.timer.turns import Pauses
 
 
 class Again(NamedTuple):
-    """The ISR members of a partition that have registered again since its state was written."""
+    """The ISR members of a partition that have registered again since they were in sync."""
 
     all: frozenset[int]
     doubtful: frozenset[int]  # those that do not say that they have kept their logs
@@ -55,14 +57,18 @@ async def restarted_members(cluster: Cluster) -> Restarted:
     pauses = Pauses()
     for key, known in cluster.leaderships.items():
         await pauses.pause()
-        zxid = known.zxid
-        if zxid is None:
-            continue
-        members = [cluster.brokers[broker] for broker in known.isr if broker in cluster.brokers]
-        younger = frozenset([member.broker_id for member in members if member.epoch > zxid])
+        younger: list[int] = []
+        doubtful: list[int] = []
+        for broker in known.isr:
+            member, in_sync = cluster.brokers.get(broker), known.registered_by(broker)
+            if member is None or in_sync is None:
+                continue
+            if member.epoch > in_sync:
+                younger.append(broker)
+            if member.kept_since > in_sync:
+                doubtful.append(broker)
         if younger:
-            doubtful = frozenset([member.broker_id for member in members if member.kept_since > zxid])
-            found[key] = Again(younger, doubtful)
+            found[key] = Again(frozenset(younger), frozenset(doubtful))
     return found
 
 

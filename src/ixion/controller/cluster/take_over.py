@@ -58,7 +58,7 @@ async def take_over(term: Term, unclean: bool) -> None:
     batch.show(cluster.brokers, keys)
     replicas = cluster.replicas_of(keys)
     put_online(term, batch, [replica for replica in replicas if replica[2] in cluster.brokers])
-    # Before any other write: a state that is younger than a registration hides the restart from the next controller.
+    # Before any other write: a state has the present broker epochs, and so hides the restart from the next controller.
     await distrust(term, batch, {key: brokers for key, brokers in restarted.items() if key[0] not in doomed})
     await put_offline(term, batch, [replica for replica in replicas if replica[2] not in cluster.brokers])
     await bring_online(term, batch, keys)
