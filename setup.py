@@ -50,7 +50,7 @@ HOT = (
     *(f"coordinators/group/classic/{name}.py" for name in ("rebalance", "rules", "subscriptions", "sync")),
     "coordinators/group/classic/delayed_*.py",
     # Of delayed delivery, what every waiting record goes through.
-    *(f"delay/{name}.py" for name in ("bucket", "ids", "note", "pending", "state")),
+    *(f"delay/{name}.py" for name in ("bucket", "delivered", "delivery", "ids", "journal", "note", "pending", "state")),
     # Of our own consumer, what every record goes through.
     "clients/consumer/record.py",
 )

@@ -76,9 +76,10 @@ class Journal:
             return note
         return None
 
-    def find_all(self, offsets: list[int]) -> Iterator[Note]:
+    def find_all(self, offsets: list[int]) -> list[Note]:
         """The notes at these ascending offsets. Neighbours are read together."""
         log = self.log
+        found = []
         views: Iterator[BatchView] = iter(())
         view: BatchView | None = None
         for offset in offsets:
@@ -90,7 +91,8 @@ class Journal:
                 views = iter_complete_batches(read(log, offset, NEAR).records)
                 view = next(views, None)
             if view is not None and view.base_offset == offset:
-                yield read_note(view)
+                found.append(read_note(view))
+        return found
 
     def forget_below(self, offset: int) -> None:
         """Delete whole segments of notes below `offset`, which are no longer needed."""
