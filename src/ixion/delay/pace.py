@@ -20,13 +20,13 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-STEP: Final = 8  # some 80 µs
+STEP: Final = 5  # some 60 µs
 ALONE: Final = 32  # some 250 µs
-SLICE: Final = 3
+SLICE: Final = 4
 PAUSE_S: Final = 0.001  # a sleep of the loop cannot be shorter
 FREE: Final = 200
 QUIET: Final = 100
-MOST: Final = 6_000  # some nine seconds, in which 144,000 records are delivered
+MOST: Final = 6_000  # some ten seconds, in which 120,000 records are delivered
 
 Turn = Callable[[], None]
 
