@@ -13,7 +13,8 @@ WORKERS ?= 6
 RERUN = IXION_RERUN=5
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Their files are in memory, where there is room: on a disk most of the time is waiting for syncs.
-PYTEST = $(BIN)/python -m devtools.in_memory $(BIN)/python -m pytest $(SIDE_BY_SIDE)
+IN_MEMORY = $(BIN)/python -m devtools.in_memory $(BIN)/python -m pytest
+PYTEST = $(IN_MEMORY) $(SIDE_BY_SIDE)
 
 .DEFAULT_GOAL := help
 .PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-cluster soak-kill soak-crowd soak-amplify soak-lake soak-catalogs soak-delay soak-faults judges judges-move judges-matrix apps check format support bench dist lock clean
@@ -24,8 +25,9 @@ help: ## show this list
 run: .venv/.built ## serve Kafka clients on 127.0.0.1:9092, data in ./ixion-data
 	$(BIN)/ixion serve $(ARGS)
 
+# The processes are forks of one that has collected the tests (tests/forks.py); WORKERS=1 runs them one by one.
 quick: .venv/.ready ## run the tests that need no JVM, no Spark and no minute, interpreted: the ones for every change
-	IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(PYTEST) $(ARGS)
+	IXION_FORKS=$(WORKERS) IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(IN_MEMORY) $(ARGS)
 
 # The compiler needs one core for minutes; the interpreted tests need no build and run beside it.
 test: .venv/.ready ## run the tests, interpreted beside the build, then compiled

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from ixion.cli.main import build_kind
 from ixion.testing import plugin
-from tests import unsteady
+from tests import forks, unsteady
 from tests.servers import apache_kafka, zookeeper
 from tests.shares import (
     pytest_collection_modifyitems,
@@ -45,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # No process that a test starts leaves another one behind, which makes an archive of Java's classes for next time.
     os.environ["IXION_CLASS_ARCHIVES"] = "off"
     config.pluginmanager.register(unsteady, "unsteady")
+    config.pluginmanager.register(forks, "forks")
     if not config.pluginmanager.has_plugin("ixion"):  # beside a first build it is not installed yet
         config.pluginmanager.register(plugin, "ixion")
     expected = os.environ.get("IXION_EXPECT")

@@ -190,6 +190,23 @@ TOGETHER = (
 # Half a minute to a minute and a half each: the last of them must not be alone at the end.
 LONGEST = ("devtools/test_small_soak.py", "test_install.py", "hostile/test_wide.py", "hostile/test_amplify.py")
 
+# Of `make quick`: seconds each, which they wait.
+WAITING = (
+    "clients/consumer/test_aio.py",
+    "clients/test_garbage.py",
+    "clients/test_producer.py",
+    "cli/test_cluster_moves.py",
+    "cli/test_consume_group.py",
+    "cli/test_wheel_command.py",
+    "coordinators/group/test_clients.py",
+    "coordinators/group/test_members.py",
+    "delay/test_clients.py",
+    "security/test_clients.py",
+    "security/test_oauthbearer_clients.py",
+    "security/test_sasl_sequences.py",
+    "testing/test_cluster.py",
+)
+
 DONE_COMPILED = "the same in both runs; done in the compiled one"
 DONE_INTERPRETED = "the same in both runs; done in the interpreted one"
 
@@ -246,6 +263,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFolde
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow_files = {named.partition("::")[0] for named in SLOW}
+    first = WAITING if QUICK else LONGEST
 
     def rank(item: pytest.Item) -> int:
         """Long ones first, so that no process is left alone with one at the end."""
@@ -253,7 +271,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         row = row_of(place)
         if row is not None:
             return row
-        return len(TOGETHER) + (0 if place in LONGEST else 1 if is_named(place, "", slow_files) else 2)
+        return len(TOGETHER) + (0 if place in first else 1 if is_named(place, "", slow_files) else 2)
 
     items.sort(key=rank)
     for item in items:

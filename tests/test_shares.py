@@ -20,6 +20,7 @@ from tests.shares import (
     SLOW,
     TESTS,
     TOGETHER,
+    WAITING,
     group_of,
     is_named,
     may_skip,
@@ -27,7 +28,7 @@ from tests.shares import (
 )
 
 
-@pytest.mark.parametrize("named", [*SLOW, *ONCE, *BESIDE_THE_BUILD, *LONGEST, *chain(*TOGETHER)])
+@pytest.mark.parametrize("named", [*SLOW, *ONCE, *BESIDE_THE_BUILD, *LONGEST, *WAITING, *chain(*TOGETHER)])
 def test_what_is_named_exists(named: str) -> None:
     place, _, test = named.partition("::")
     assert (TESTS / place).exists()
