@@ -97,4 +97,14 @@ KEPT: Final = (
             Fault(5.3759, "slow", "2", "1", 0.46231, ("t", 0), "leader-change", 0.016613, 1),
         ),
     ),
+    Kept(
+        "a broker whose disk had failed said that it had deleted a replica, and had it again after its next start",
+        8017,
+        "changes",
+        16.0,
+        (
+            Fault(3.436, "alone", "leader", "2", 0.464, ("t", 1)),
+            Fault(4.826, "disk-fails", "leader", "controller", 1.497, ("t", 1)),
+        ),
+    ),
 )

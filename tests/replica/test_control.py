@@ -381,6 +381,20 @@ def test_a_stopped_replica_keeps_its_log_and_its_epoch(member: Member) -> None:
     assert member.codes(state(epoch=3, leader=2)) == [ErrorCode.STALE_CONTROLLER_EPOCH]
 
 
+def test_a_log_in_a_directory_that_is_offline_is_not_said_to_be_deleted(tmp_path: Path) -> None:
+    """The broker would have it again after its next start."""
+    world = World(tmp_path, folders=2)
+    member = Member(world)
+    assert member.codes(state(0), state(1)) == [ErrorCode.NONE] * 2
+    directory = world.logs.logs["t", 0].directory
+    assert world.logs.logs["t", 1].directory is not directory
+    directory.fail("reading", OSError(5, "input/output error"))
+    world.loop.run_until_complete(member.control.directory_failed(directory.path))
+    assert member.stop(-2, delete=True) == ErrorCode.KAFKA_STORAGE_ERROR
+    member.threads.shutdown()
+    world.close()
+
+
 def test_a_stop_of_an_older_epoch_is_refused(member: Member) -> None:
     member.codes(state(epoch=3))
     assert member.stop(2, delete=True) == ErrorCode.FENCED_LEADER_EPOCH

@@ -254,12 +254,16 @@ class Control:
 
     def _make_log(self, role: Role) -> None:
         """KafkaError if there is no log and none can be created."""
-        if self._logs.get(*role.key) is None and not role.state.is_new:
-            # The log may be in a directory that is offline; an empty log must not replace it.
+        if not role.state.is_new:
+            self._check_not_offline(role.key)  # an empty log must not replace it
+        self._logs.create(*role.key, None if role.topic_id == NO_ID else role.topic_id)
+
+    def _check_not_offline(self, key: TopicPartition) -> None:
+        """KafkaError if the log is not there, and may be in a directory that is offline."""
+        if self._logs.get(*key) is None:
             offline = [directory.path for directory in self._logs.directories if directory.state.offline]
             if offline:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its log may be in {offline[0]}, which is offline")
-        self._logs.create(*role.key, None if role.topic_id == NO_ID else role.topic_id)
 
     def _become(self, roles: Sequence[Role], codes: dict[TopicPartition, ErrorCode]) -> Steps[None]:
         for role in roles:
@@ -348,7 +352,11 @@ class Control:
             yield
 
     def _delete_log(self, key: TopicPartition) -> None:
-        """Delete the log and its sibling: a later topic of the same name must not find the sibling."""
+        """Delete the log and its sibling: a later topic of the same name must not find the sibling.
+
+        KafkaError if the log may be in a directory that is offline: the controller asks again after the next start.
+        """
+        self._check_not_offline(key)
         self._logs.delete(*key)
         self._logs.delete(sibling_of(key[0]), key[1])
 
