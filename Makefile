@@ -25,9 +25,10 @@ help: ## show this list
 run: .venv/.built ## serve Kafka clients on 127.0.0.1:9092, data in ./ixion-data
 	$(BIN)/ixion serve $(ARGS)
 
-# The processes are forks of one that has collected the tests (tests/forks.py); WORKERS=1 runs them one by one.
+# The processes are forks of one that has collected the tests (tests/forks.py): eight cost no more than two.
+FORKS ?= 8
 quick: .venv/.ready ## run the tests that need no JVM, no Spark and no minute, interpreted: the ones for every change
-	IXION_FORKS=$(WORKERS) IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(IN_MEMORY) $(ARGS)
+	IXION_FORKS=$(FORKS) IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(IN_MEMORY) $(ARGS)
 
 # The compiler needs one core for minutes; the interpreted tests need no build and run beside it.
 test: .venv/.ready ## run the tests, interpreted beside the build, then compiled

@@ -163,6 +163,7 @@ def work(session: pytest.Session, connection: Connection, tests: list[int], othe
                 connection.send(outbox.reports)
             tests = connection.recv()
     except (KeyboardInterrupt, EOFError, OSError):  # the first process has no more tests, or has ended
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process, and then the first interrupts too
         session._setupstate.teardown_exact(None)
 
 

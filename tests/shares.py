@@ -190,20 +190,12 @@ TOGETHER = (
 # Half a minute to a minute and a half each: the last of them must not be alone at the end.
 LONGEST = ("devtools/test_small_soak.py", "test_install.py", "hostile/test_wide.py", "hostile/test_amplify.py")
 
-# Of `make quick`: seconds each, which they wait.
+# Of `make quick`: seconds each, and longer than their neighbours.
 WAITING = (
-    "clients/consumer/test_aio.py",
     "clients/test_garbage.py",
-    "clients/test_producer.py",
-    "cli/test_cluster_moves.py",
     "cli/test_consume_group.py",
-    "cli/test_wheel_command.py",
-    "coordinators/group/test_clients.py",
     "coordinators/group/test_members.py",
-    "delay/test_clients.py",
     "security/test_clients.py",
-    "security/test_oauthbearer_clients.py",
-    "security/test_sasl_sequences.py",
     "testing/test_cluster.py",
 )
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ import pytest
 def held():
     Path(__file__).with_suffix(".begun").touch()
     yield
+    time.sleep(0.3)  # long enough for a second interrupt
     Path(__file__).with_suffix(".ended").touch()
 
 def test_endless(held): time.sleep(600)
@@ -75,6 +77,7 @@ def test_an_interrupt_ends_every_process_and_its_fixtures(tmp_path: Path) -> Non
     begun = [tmp_path / f"test_{file}.begun" for file in "ab"]
     while not all(path.exists() for path in begun):
         assert run.poll() is None, run.communicate()[0]
+        time.sleep(0.01)
     os.killpg(run.pid, signal.SIGINT)
     said, _ = run.communicate(timeout=60)
     assert run.returncode == pytest.ExitCode.INTERRUPTED, said
