@@ -15,7 +15,7 @@ from ixion.metadata import paths
 from ixion.metadata.topic_node import PartitionState, encode_partition_state
 from ixion.model.errors import ErrorCode
 from ixion.model.topic_partition import NO_LOG
-from tests.controller.cluster.league import League
+from tests.controller.cluster.league import League, until
 
 T0 = ("t", 0)
 Ends = Mapping[int, tuple[int, int]]
@@ -254,6 +254,60 @@ def test_the_longest_log_leads_where_every_broker_restarted(
             assert (state.leader, state.isr) == (2, (2, 3, 4))
         else:
             assert (state.leader, state.isr) == expected
+
+    play(story)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["this controller", "the next one"])
+@pytest.mark.parametrize(
+    ("isr", "silent", "ends", "expected"),
+    [
+        ([2, 3, 4], 2, {2: NO_LOG, 3: (0, 9), 4: (0, 8)}, (3, (3,))),
+        ([2, 3], 3, {2: NO_LOG, 3: (0, 9), 4: (0, 5)}, (3, (3,))),
+        ([2], 2, {2: NO_LOG, 3: (0, 5), 4: (0, 3)}, (3, (3,))),
+        ([2, 3, 4], 2, {2: (0, 9), 3: (0, 9), 4: (0, 9)}, (2, (2, 3, 4))),
+    ],
+    ids=["leader", "follower", "last", "equal"],
+)
+def test_there_is_no_leader_before_all_that_restarted_say_what_they_have(
+    isr: list[int], silent: int, ends: Ends, expected: tuple[int, tuple[int, ...]], again: bool
+) -> None:
+    """The controller cannot reach one of them, which may have the only log, or an empty disk."""
+
+    async def story(league: League) -> None:
+        if len(isr) < 3:
+            assert await league.propose(T0, isr) is ErrorCode.NONE
+        league.brokers[silent].silent = True
+        await between_controllers(league, 2, 3, 4, ends=ends)
+        assert (await league.state(T0)).leader == -1
+        await league.controller.leaders.elect([T0], False)
+        assert (await league.state(T0)).leader == -1, "nor by an election of the preferred replica"
+        if again:
+            await league.kill(4)
+            await league.restart(4)
+            league.brokers[4].ends[T0] = ends[4]
+            await league.begin(3)
+            assert (await league.state(T0)).leader == -1
+        league.brokers[silent].silent = False
+        await until(lambda: league.term.cluster.leaderships[T0].leader != -1)
+        await league.settle()
+        state = await league.state(T0)
+        assert state.leader == expected[0]
+        assert again or state.isr == expected[1]
+
+    play(story)
+
+
+def test_a_broker_that_goes_is_not_waited_for() -> None:
+    async def story(league: League) -> None:
+        league.brokers[2].silent = True
+        await between_controllers(league, 2, 3, 4, ends={2: (0, 9), 3: (0, 8), 4: (0, 9)})
+        assert (await league.state(T0)).leader == -1
+        await league.kill(2)
+        await until(lambda: league.term.cluster.leaderships[T0].leader != -1)
+        await league.settle()
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (4, (4,))
 
     play(story)
 

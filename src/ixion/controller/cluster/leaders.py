@@ -13,6 +13,7 @@ from ixion.controller.cluster.leadership import Leadership
 from ixion.controller.cluster.partition_machine import elect, elect_offline
 from ixion.controller.cluster.reassignment import is_moving
 from ixion.controller.cluster.replica_machine import put_offline
+from ixion.controller.cluster.states import PartitionPhase
 from ixion.controller.cluster.term import Term
 from ixion.controller.leaders import Outcomes
 from ixion.model.errors import ErrorCode, KafkaError
@@ -85,6 +86,8 @@ async def elect_preferred(
     cluster = term.cluster
 
     def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
+        if cluster.phase(key) is PartitionPhase.OFFLINE:
+            return None  # it waits until its in-sync replicas say where their logs end
         return elections.for_preferred(cluster.replicas(key), known, cluster.online(key))
 
     batch = term.batch()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from ixion.controller.cluster import elections
 from ixion.controller.cluster.batch import Batch
-from ixion.controller.cluster.leadership import Leadership, state_of
+from ixion.controller.cluster.leadership import NO_LEADER, Leadership, state_of
 from ixion.controller.cluster.states import PartitionPhase
 from ixion.controller.cluster.term import Term
 from ixion.metadata import paths
@@ -130,23 +131,31 @@ async def bring_online(term: Term, batch: Batch, keys: Iterable[TopicPartition] 
 
 
 async def elect_most(term: Term, batch: Batch, keys: Sequence[TopicPartition]) -> set[TopicPartition]:
-    """If the last in-sync replica is back and others are alive, compare their logs before one is elected.
+    """If the last in-sync replica is back and others are alive, compare their logs before one is elected. So it is with
+    several in-sync replicas that have no leader: all of them restarted (see `restarts`).
 
-    Returns the partitions whose last in-sync replica did not answer. They stay offline until it answers: it cannot
-    learn that it leads before that, and it may have fewer records than another one by then.
+    Returns the partitions some of whose in-sync replicas did not answer. They stay offline until these answer: a broker
+    cannot learn that it leads before that, and another one may have more records.
     """
     cluster = term.cluster
-    doubtful: dict[TopicPartition, int] = {}  # with the last replica
+    doubtful: dict[TopicPartition, list[int]] = {}  # with the live in-sync replicas
     for key in keys:
         known = cluster.leaderships.get(key)
-        if known is not None and len(known.isr) == 1 and known.isr[0] in cluster.online(key):
-            doubtful[key] = known.isr[0]
+        if known is not None and (len(known.isr) == 1 or known.leader == NO_LEADER):
+            online = cluster.online(key)
+            doubtful[key] = [broker for broker in known.isr if broker in online]
     why = "the last replica in sync came back with less than this one has"
-    silent = await elect_furthest(term, batch, [key for key, last in doubtful.items() if last not in term.silent], why)
-    for broker in sorted(silent.intersection(doubtful.values())):
+    ready = [key for key, members in doubtful.items() if members and not term.silent.intersection(members)]
+    silent = await elect_furthest(term, batch, ready, why)
+    wait_for(term, silent.intersection(chain.from_iterable(doubtful.values())))
+    return {key for key, members in doubtful.items() if term.silent.intersection(members)}
+
+
+def wait_for(term: Term, brokers: Iterable[int]) -> None:
+    """Elect leaders for offline partitions again when these brokers answer where their logs end."""
+    for broker in sorted(set(brokers) - term.silent):
         logger.warning("partitions have no leader until broker %d answers where its logs end", broker)
         term.once_answered(broker, partial(_bring_back, term))
-    return {key for key, last in doubtful.items() if last in term.silent}
 
 
 async def _bring_back(term: Term) -> None:
@@ -156,8 +165,8 @@ async def _bring_back(term: Term) -> None:
 
 
 async def elect_furthest(term: Term, batch: Batch, keys: Sequence[TopicPartition], why: str) -> set[int]:
-    """Ask every live replica where its log ends, and elect the one with the longest log. Returns the brokers that did
-    not answer."""
+    """Ask every live replica where its log ends, and elect the one with the longest log, once all that are in sync have
+    answered. Returns the brokers that did not answer."""
     cluster = term.cluster
     asked: dict[int, list[TopicPartition]] = {}
     for key in keys:
@@ -168,13 +177,17 @@ async def elect_furthest(term: Term, batch: Batch, keys: Sequence[TopicPartition
     if not asked:
         return set()
     found = await term.channels.log_ends(asked)
+    silent = {broker for broker in asked if broker not in found}
 
     def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
+        online = cluster.online(key)
+        if silent.intersection(online).intersection(known.isr):
+            return None
         ends = {broker: of_broker[key] for broker, of_broker in found.items() if key in of_broker}
-        return elections.with_most(cluster.replicas(key), known, cluster.online(key), ends)
+        return elections.with_most(cluster.replicas(key), known, online, ends)
 
     await elect(term, batch, keys, rule, why)
-    return {broker for broker in asked if broker not in found}
+    return silent
 
 
 async def elect_offline(

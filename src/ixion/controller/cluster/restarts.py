@@ -22,18 +22,21 @@ The broker leaves the ISR, fetches from the next leader, and joins the ISR again
 - The broker says that its logs have kept everything since that epoch or an earlier one (`log.kept`): its process was
   killed, or only its session expired. It stays in the ISR: the members that did not register again may be dead, and
   this one may be the only replica that has everything. Apache Kafka's brokers do not say it.
-- No live member is left that did not register again: the longest log leads, whatever they say.
+- No live member is left that did not register again: the longest log leads, whatever they say. There is no leader
+  until all of them have said where their logs end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ixion.controller.cluster import elections
 from ixion.controller.cluster.batch import Batch
 from ixion.controller.cluster.cluster import Cluster
-from ixion.controller.cluster.leadership import Leadership
-from ixion.controller.cluster.partition_machine import elect, elect_furthest
+from ixion.controller.cluster.leadership import NO_LEADER, Leadership
+from ixion.controller.cluster.partition_machine import elect, elect_furthest, wait_for
+from ixion.controller.cluster.states import PartitionPhase
 from ixion.controller.cluster.term import Term
 from ixion.model.topic_partition import TopicPartition
 from ixion.timer.turns import Pauses
@@ -83,10 +86,30 @@ async def distrust(term: Term, batch: Batch, restarted: Restarted) -> None:
         known = cluster.leaderships.get(key)
         if known is not None:
             ran_on = any(each in known.isr and each not in again.all for each in cluster.online(key))
+            ran_on = ran_on and known.leader != NO_LEADER  # else they wait for each other already
             (others if ran_on else none_left).append(key)
 
     def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
         return elections.without_restarted(cluster.replicas(key), known, cluster.online(key), restarted[key].doubtful)
 
     await elect(term, batch, others, rule, WHY)
-    await elect_furthest(term, batch, none_left, WHY)
+    silent = await elect_furthest(term, batch, none_left, WHY)
+    await wait_without_leader(term, batch, none_left, silent)
+
+
+async def wait_without_leader(term: Term, batch: Batch, keys: Sequence[TopicPartition], silent: set[int]) -> None:
+    """Until every live ISR member has said where its log ends: one with an empty disk must not lead meanwhile."""
+    cluster = term.cluster
+    unknown: set[int] = set()
+    led: list[TopicPartition] = []
+    for key in keys:
+        known, online = cluster.leaderships.get(key), cluster.online(key)
+        members = silent.intersection(online).intersection(() if known is None else known.isr)
+        if known is not None and members and len(online) > 1:
+            unknown |= members
+            if known.leader != NO_LEADER:
+                led.append(key)
+    await elect(term, batch, led, lambda _, known: known.next(NO_LEADER, known.isr), WHY)
+    for key in led:
+        cluster.enter(key, PartitionPhase.OFFLINE)
+    wait_for(term, unknown)
