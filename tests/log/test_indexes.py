@@ -122,6 +122,18 @@ def test_aborted_transactions_are_found_by_overlap(tmp_path: Path) -> None:
     assert read_aborted(path, 0) == []
 
 
+def test_a_last_stable_offset_behind_the_marker_ends_no_search(tmp_path: Path) -> None:
+    """Apache Kafka's followers write such entries: the next transaction of the fetch began there, and was truncated."""
+    path = str(tmp_path / "00000000000000000000.txnindex")
+    first, second = AbortedTxn(7, 10, 20, 26), AbortedTxn(8, 22, 30, 31)
+    Path(path).write_bytes(b"".join([struct.pack(">hqqqq", 0, *txn.fields()) for txn in (first, second)]))
+    assert read_aborted(path, 0) == [first, second]
+    index = TxnIndex(FILES, path, 0, 68)
+    found: list[AbortedTxn] = []
+    assert index.collect(10, 25, found)
+    assert found == [first, second]
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -129,7 +141,7 @@ def test_aborted_transactions_are_found_by_overlap(tmp_path: Path) -> None:
         struct.pack(">hqqqq", 1, 7, 10, 20, 5),
         struct.pack(">hqqqq", 0, 7, 30, 20, 5),
         struct.pack(">hqqqq", 0, -7, 10, 20, 5),
-        struct.pack(">hqqqq", 0, 7, 10, 20, 25),
+        struct.pack(">hqqqq", 0, 7, 10, 20, -5),
     ],
 )
 def test_a_damaged_transaction_index_is_named(tmp_path: Path, damage: bytes) -> None:

@@ -12,6 +12,7 @@ from ixion.log.producer_entry import BatchTrace, ProducerEntry
 from ixion.log.producer_state import MOST_OFFERED, MOST_PRODUCERS, ProducerState
 from ixion.log.reader import Isolation, read
 from ixion.log.snapshot_file import decode_snapshot, encode_snapshot
+from ixion.log.txn_index import AbortedTxn
 from ixion.model.errors import ErrorCode, KafkaError
 from tests.log.support import NOW, Box, batch, marker, open_transaction, stored
 
@@ -159,6 +160,42 @@ def test_a_reader_at_read_committed_stops_at_the_last_stable_offset(box: Box) ->
     assert [offset for offset, _ in stored(log, 0, Isolation.COMMITTED)] == [0]
     assert [offset for offset, _ in stored(log, 0, Isolation.HIGH_WATERMARK)] == [0, 1, 2]
     assert read(log, 1, 100, Isolation.COMMITTED).records == b""
+
+
+def test_a_follower_knows_the_first_open_transaction_of_a_fetch_that_has_several(box: Box) -> None:
+    """Producer 1 starts, aborts and starts again; producer 2 has started in between."""
+    log = box.open()
+    send(log, 0, producer=1, transactional=True)
+    end(log, commit=False, producer=1)
+    send(log, 0, producer=2, transactional=True)
+    send(log, 1, producer=1, transactional=True)
+    follower = Box(box.path / "follower").open()
+    follower.append_as_follower(bytes(read(log, 0, 10_000).records))
+    for each in (log, follower):
+        each.raise_high_watermark(4)
+        assert each.last_stable_offset == 2
+        assert [txn.fields() for txn in each.segments.active.txn_index.entries()] == [(1, 0, 1, 2)]
+    assert [offset for offset, _ in stored(follower, 0, Isolation.COMMITTED)] == [0]
+
+
+def test_a_follower_knows_the_aborted_transactions_of_a_fetch_whose_end_it_had_to_truncate(box: Box) -> None:
+    leader, follower = box.open(), Box(box.path / "follower").open()
+    send(leader, 0, producer=1, transactional=True)
+    end(leader, commit=False, producer=1)
+    common = leader.end_offset
+    send(leader, 0, producer=3)
+    send(leader, 0, producer=4)
+    send(leader, 0, producer=1, epoch=1, transactional=True)
+    follower.append_as_follower(bytes(read(leader, 0, 10_000).records))
+    for each in (leader, follower):
+        each.truncate_to(common)
+    send(leader, 0, producer=2, transactional=True)
+    end(leader, commit=False, producer=2)
+    follower.append_as_follower(bytes(read(leader, common, 10_000).records))
+    follower.raise_high_watermark(follower.end_offset)
+    found: list[AbortedTxn] = []
+    follower.segments.active.txn_index.collect(0, common + 1, found)
+    assert [(txn.producer_id, txn.first_offset) for txn in found] == [(1, 0), (2, common)]
 
 
 def test_a_write_outside_the_open_transaction_is_refused(box: Box) -> None:
@@ -314,8 +351,8 @@ def test_few_producers_are_remembered_however_many_ids_are_made_up() -> None:
     for number in range(MOST_PRODUCERS):
         state.producers[number] = ProducerEntry(number)
     state.producers[0].txn_first_offset = 7
-    state.apply(state.draft(1, True))  # it has written again
+    state.apply([state.draft(1, True)])  # it has written again
     for number in range(MOST_PRODUCERS, MOST_PRODUCERS + 3):
-        state.apply(state.draft(number, True))
+        state.apply([state.draft(number, True)])
     assert len(state.producers) == MOST_PRODUCERS
     assert [number for number in range(6) if number in state.producers] == [0, 1, 5]

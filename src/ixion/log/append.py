@@ -73,8 +73,7 @@ def append_prepared(
     position = _write(log, segment, prepared)
     try:
         _note(log, segment, position, prepared, leader_epoch, as_leader)
-        for draft in drafts.values():
-            log.producers.apply(draft)
+        log.producers.apply(list(drafts.values()))
         for txn in ended:
             log.producers.end_txn(txn)
             if txn.aborted:

@@ -215,13 +215,19 @@ class ProducerState:
         entry = self.producers.get(producer_id)
         return Draft(ProducerEntry(producer_id) if entry is None else entry.copy(), checked)
 
-    def apply(self, draft: Draft) -> None:
-        if len(self.producers) >= CROWDED:
-            self._make_room(draft.entry.producer_id)
-        self.producers[draft.entry.producer_id] = draft.entry
-        if self._offered:
-            self._offered.pop(draft.entry.producer_id, None)
-        for txn in draft.started:
+    def apply(self, drafts: list[Draft]) -> None:
+        """The drafts of one append."""
+        started: list[OpenTxn] = []
+        for draft in drafts:
+            if len(self.producers) >= CROWDED:
+                self._make_room(draft.entry.producer_id)
+            self.producers[draft.entry.producer_id] = draft.entry
+            if self._offered:
+                self._offered.pop(draft.entry.producer_id, None)
+            started += draft.started
+        if len(drafts) > 1:  # a follower appends batches of several producers, and these may start in turns
+            started.sort(key=lambda txn: txn.first_offset)
+        for txn in started:
             self._open[txn.first_offset] = txn
 
     def _make_room(self, producer_id: int) -> None:
@@ -240,13 +246,13 @@ class ProducerState:
                 return
 
     def end_txn(self, ended: EndedTxn) -> None:
-        """Moves a transaction from open to ended, and sets its last stable offset."""
+        """Moves a transaction from open to ended, and sets its last stable offset: that right after its marker."""
         txn = self._open.pop(ended.first_offset, None)
         if txn is None:
             txn = OpenTxn(ended.producer_id, ended.first_offset)
         ended.last_stable_offset = ended.last_offset + 1
         for first_offset in self._open:
-            ended.last_stable_offset = first_offset
+            ended.last_stable_offset = min(first_offset, ended.last_stable_offset)
             break
         txn.last_offset = ended.last_offset
         self._ended[ended.first_offset] = txn

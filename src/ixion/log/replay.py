@@ -50,7 +50,7 @@ def replay_batch(state: ProducerState, view: BatchView) -> EndedTxn | None:
     if view.producer_id >= 0:
         draft = state.draft(view.producer_id, False)
         ended = add_to_draft(draft, view, int(view.base_offset))
-        state.apply(draft)
+        state.apply([draft])
         if ended is not None:
             state.end_txn(ended)
     state.end_offset = int(view.last_offset) + 1

@@ -67,7 +67,8 @@ class TxnIndex:
         for txn in self.entries():
             if txn.last_offset >= first and txn.first_offset < end:
                 found.append(txn)
-            if txn.last_stable_offset >= end:
+            # Apache Kafka's followers write the start of a later transaction of the same fetch, which may be truncated.
+            if min(txn.last_stable_offset, txn.last_offset + 1) >= end:
                 return True
         return False
 
@@ -128,7 +129,7 @@ def parse_aborted(path: str, data: bytes, base_offset: int) -> list[AbortedTxn]:
     for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
         if version != VERSION:
             raise CorruptFileError(path, f"entry {len(entries)} has version {version}")
-        if producer_id < 0 or not 0 <= first <= last or last <= last_offset or not 0 <= stable <= last + 1:
+        if producer_id < 0 or not 0 <= first <= last or last <= last_offset or stable < 0:
             raise CorruptFileError(path, f"entry {len(entries)} is ({producer_id}, {first}, {last}, {stable})")
         entries.append(AbortedTxn(producer_id, first, last, stable))
         last_offset = last
