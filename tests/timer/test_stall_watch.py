@@ -86,8 +86,10 @@ def test_one_line_a_second_and_the_number_of_others(caplog: pytest.LogCaptureFix
         watch.report_rest()
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 3
-    assert said[1].endswith("; before that 9 times, for 100 ms of processor time at most")
-    assert said[2] == "the event loop was held up 9 times, for 100 ms of processor time at most"
+    assert said[1].endswith("; before that 9 times, for 100 ms of processor time at most, by callback Clocks.work")
+    assert (
+        said[2] == "the event loop was held up 9 times, for 100 ms of processor time at most, by callback Clocks.work"
+    )
 
 
 def test_the_request_or_the_timer_task_is_blamed(caplog: pytest.LogCaptureFixture) -> None:

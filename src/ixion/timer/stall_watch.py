@@ -53,6 +53,7 @@ class StallWatch:
         self._logged_ns: i64 = -LOG_EVERY_NS
         self._left_out: i64 = 0  # stalls since the last line
         self._left_out_busy_ns: i64 = 0  # the longest of them
+        self._left_out_by = ""  # and what it ran
 
     def begin(self) -> i64:
         """Start a turn; returns the current time."""
@@ -103,7 +104,9 @@ class StallWatch:
         now_ns = begun_ns + took_ns
         if now_ns - self._logged_ns < LOG_EVERY_NS:
             self._left_out += 1
-            self._left_out_busy_ns = max(self._left_out_busy_ns, busy_ns)
+            if busy_ns >= self._left_out_busy_ns:
+                self._left_out_busy_ns = busy_ns
+                self._left_out_by = self._culprit(callback)
             return
         log.log(
             level,
@@ -117,7 +120,8 @@ class StallWatch:
         self._left_out = self._left_out_busy_ns = 0
 
     def _others(self) -> str:
-        return f"{self._left_out} times, for {self._left_out_busy_ns // 1_000_000} ms of processor time at most"
+        most_ms = self._left_out_busy_ns // 1_000_000
+        return f"{self._left_out} times, for {most_ms} ms of processor time at most, by {self._left_out_by}"
 
     def _culprit(self, callback: object) -> str:
         if self.api_key >= 0:
