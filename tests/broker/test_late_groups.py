@@ -5,13 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 from confluent_kafka import Consumer, Producer
 
 from ixion.broker.broker import Broker as RealBroker
 from ixion.broker.late_groups import LateGroups
+from ixion.broker.late_transactions import LateTransactions
 from ixion.broker.parts import Parts
-from ixion.replica.internal_topic import GROUP_OFFSETS
+from ixion.broker.steps_service import import_if_kept
+from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
 from ixion.testing import Broker
 from tests.broker.served import environment
 
@@ -91,3 +94,21 @@ def test_a_broker_that_only_follows_needs_no_coordinator() -> None:
     groups.follow(GROUP_OFFSETS, 0, -1)
     groups.on_transaction_marker(0, 17, committed=True)
     assert groups.made is None
+
+
+def test_a_broker_with_a_replica_of_a_coordinators_topic_imports_its_code_on_a_worker_thread() -> None:
+    """Such a broker may have led before, and is asked right after its start; no request should import on the loop."""
+    asked: list[tuple[object, object]] = []
+    parts = Parts.__new__(Parts)
+    parts.loop = SimpleNamespace(run_in_executor=lambda *job: asked.append(job))  # type: ignore[assignment]
+    parts.scheduler = SimpleNamespace(workers="workers")  # type: ignore[assignment]
+    parts.logs = SimpleNamespace(logs={("t", 0): None, (GROUP_OFFSETS, 3): None})  # type: ignore[assignment]
+    groups, transactions = LateGroups(parts), LateTransactions(parts)
+    import_if_kept(parts, GROUP_OFFSETS, groups.import_code)
+    import_if_kept(parts, TRANSACTION_STATE, transactions.import_code)
+    assert asked == [("workers", groups.import_code)]
+    parts.logs.logs[TRANSACTION_STATE, 0] = parts.logs.logs["t", 0]
+    import_if_kept(parts, TRANSACTION_STATE, transactions.import_code)
+    assert asked[1:] == [("workers", transactions.import_code)]
+    transactions.import_code()
+    assert "ixion.apis.first_write" in sys.modules

@@ -29,10 +29,15 @@ class LateTransactions:
         """None: not needed yet."""
         return self._made
 
+    def import_code(self) -> None:
+        """Import what `get` and a first transactional write need. On a worker thread."""
+        import_module("ixion.coordinators.txn.build")
+        import_module("ixion.apis.first_write")
+
     def prepare_to_lead(self, topic: str) -> None:
-        """Import what `get` needs if this broker is about to lead a partition of `__transaction_state`. On a worker."""
+        """As `import_code`, if this broker is about to lead a partition of `__transaction_state`."""
         if topic == TRANSACTION_STATE:
-            import_module("ixion.coordinators.txn.build")
+            self.import_code()
 
     def get(self) -> TransactionCoordinator:
         made = self._made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ixion.apis.dispatch import Dispatch
@@ -24,6 +25,7 @@ from ixion.config.security_settings import ALLOW_EVERYONE_IF_NO_ACL_FOUND, SUPER
 from ixion.controller.controller import Controller
 from ixion.controller.own_broker import OwnBroker
 from ixion.metadata.content import CorruptNodeError
+from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
 from ixion.timer.collector import relax_collector
 
 if TYPE_CHECKING:
@@ -96,6 +98,7 @@ async def group_coordinator(parts: Parts) -> None:
     parts.control.prepare_to_lead.append(groups.prepare_to_lead)
     parts.control.on_deleted.append(parts.schedules.topics_deleted)
     parts.undo.append(("group coordinator", groups.stop))
+    import_if_kept(parts, GROUP_OFFSETS, groups.import_code)
 
 
 async def transaction_coordinator(parts: Parts) -> None:
@@ -104,6 +107,17 @@ async def transaction_coordinator(parts: Parts) -> None:
     parts.replicas.on_leadership.append(transactions.follow)
     parts.control.prepare_to_lead.append(transactions.prepare_to_lead)
     parts.undo.append(("transaction coordinator", transactions.stop))
+    import_if_kept(parts, TRANSACTION_STATE, transactions.import_code)
+
+
+def import_if_kept(parts: Parts, topic: str, import_code: Callable[[], None]) -> None:
+    """Import the code of a coordinator on a worker thread if this broker has a replica of its topic.
+
+    Such a broker gets requests for the coordinator right after its start, even if another one leads now: it may have
+    led before, and its clients do not know yet. A request that imports the code holds up the event loop.
+    """
+    if any(name == topic for name, _ in parts.logs.logs):
+        parts.loop.run_in_executor(parts.scheduler.workers, import_code)
 
 
 async def authorizer(parts: Parts) -> None:
