@@ -266,6 +266,48 @@ def test_epochs_lost_with_their_file_are_read_from_the_batches(full: Box) -> Non
     assert full.open(clean=True).epochs.entries() == expected
 
 
+class NamingFiles(QuickFiles):
+    """Notes each name that a start makes or replaces."""
+
+    def __init__(self) -> None:
+        self.named: list[str] = []
+
+    def rename(self, old: str, new: str) -> None:
+        self.named.append(Path(new).name)
+        super().rename(old, new)
+
+
+def test_a_log_killed_before_its_first_flush_replaces_no_index_and_no_epochs(box: Box) -> None:
+    """With very many partitions, making two files for each took long at a start after a kill."""
+    box.config = LogConfig(index_interval_bytes=150)
+    log = box.open()
+    fill(log)
+    expected = facts(log)
+    log.abandon()
+    box.files = files = NamingFiles()
+    log = box.open(clean=False)
+    assert (facts(log), files.named) == (expected, ["00000000000000000000.txnindex"]), "a transaction was aborted"
+    log.close()
+    assert "leader-epoch-checkpoint" in files.named, "the close writes it"
+    again = box.open(clean=True)
+    assert facts(again) == expected
+    assert len(again.segments.active.index.file.view()) > 0
+
+
+@pytest.mark.parametrize("recovery_point", [0, 1, 20, 40])
+def test_epochs_lost_after_a_kill_are_read_wherever_recovery_begins(full: Box, recovery_point: int) -> None:
+    log = full.open(clean=True)
+    expected = facts(log)
+    assert len(log.segments) == 3
+    log.abandon()
+    (full.folder / "leader-epoch-checkpoint").unlink()
+    log = full.open(clean=False, recovery_point=recovery_point)
+    assert facts(log) == expected
+    log.flush()
+    log.abandon()
+    assert facts(full.open(clean=False, recovery_point=log.end_offset)) == expected
+
+
 class CountingFiles(QuickFiles):
     def __init__(self) -> None:
         self.bytes_read = 0

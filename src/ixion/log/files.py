@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import Final
 
 from ixion._native import mypyc_attr
 
 Part = bytes | bytearray | memoryview
+
+_SMALL: Final = 1 << 16  # bytes read at a time
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -41,8 +44,15 @@ class Files:
 
     def read_file(self, path: str) -> bytes:
         """All of a small file; FileNotFoundError if there is none."""
-        with open(path, "rb") as file:
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            content = piece = os.read(fd, _SMALL)
+            while piece:
+                piece = os.read(fd, _SMALL)
+                content += piece
+        finally:
+            os.close(fd)
+        return content
 
     def list_dir(self, path: str) -> list[os.DirEntry[str]]:
         with os.scandir(path) as entries:

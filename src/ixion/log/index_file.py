@@ -112,17 +112,23 @@ class IndexFile:
         return is_new
 
     def replace(self, sync: bool) -> None:
-        """Replaces the content of the file by the entries in memory, in one step.
+        """Makes the content of the file equal to the entries in memory.
 
-        If the process is killed, the old or the new file stays. It must not be an empty one: a later start would not
-        see that entries are missing. After a crash the file is mostly right, and comparing it is much cheaper than
-        writing a new one, so that comes first.
+        After a crash the file mostly has the first of them already, and reading it is much cheaper than writing a new
+        one, so that comes first. If it only lacks entries at its end, they are added as `write` does: the recovery
+        point is before them, so a start after another crash rebuilds them. With `sync`, and if other bytes are there,
+        the file is replaced in one step. If the process is killed, the old or the new file stays. It must not be an
+        empty one: a later start would not see that entries are missing.
         """
         content = bytes(self.load())
         self._unsynced = True
-        if not self._holds(content):
-            self.files.replace_content(self.path, content, sync)
-            self._unsynced = not sync
+        found = self._read_start(len(content) + 1)
+        if found is not None and (found == content or (not sync and content.startswith(found))):
+            self._clean = self._on_disk = len(found)
+            self.write()
+            return
+        self.files.replace_content(self.path, content, sync)
+        self._unsynced = not sync
         self._clean = self._on_disk = len(content)
 
     def stage(self) -> None:
@@ -146,13 +152,14 @@ class IndexFile:
     def _staged(self) -> str:
         return self.path + ".tmp"  # a start deletes it
 
-    def _holds(self, content: bytes) -> bool:
+    def _read_start(self, size: int) -> bytes | None:
+        """The first `size` bytes of the file, or all of a shorter one; None if there is none."""
         try:
             fd = self.files.open_to_read(self.path)
         except FileNotFoundError:
-            return False
+            return None
         try:
-            return self.files.read(fd, len(content) + 1, 0) == content
+            return self.files.read(fd, size, 0)
         finally:
             self.files.close(fd)
 

@@ -8,7 +8,8 @@
 3. After an unclean stop, recover every segment from the recovery point on. At the first damage cut the log there, and
    set aside all later segments. A gap between two segments is no damage.
 4. If the log ends below its log start (files are missing), set aside its segments and continue at the log start.
-5. Drop leader epochs beyond the end. If their checkpoint is lost or damaged, read them from the batches.
+5. Drop leader epochs beyond the end. If their checkpoint is lost or damaged, read them from the batches; recovery of
+   every segment has done so already.
 6. Load the latest valid producer snapshot, and replay the batches since.
 """
 
@@ -69,12 +70,13 @@ def open_log(
         epochs_lost = _load_epochs(log) or not log.epochs.entries()
         now_ms = clock_ms()
         _load_segments(log, sizes, now_ms, clean, recovery_point, log_start)
+        from_start = len(log.segments.from_offset(recovery_point)) == len(log.segments)
         if not clean:
             recovered = _recover(log, recovery_point, log_start)
         else:
             recovered = _ends_well(log) or _recover(log, log.segments.active.base_offset, log_start)
         _set_offsets(log, clean and recovered, recovery_point, log_start, now_ms)
-        if epochs_lost:
+        if epochs_lost and (clean or not from_start):
             _reread_epochs(log)
         log.epochs.truncate_end(log.end_offset)
         log.epochs.truncate_start(log.log_start)
