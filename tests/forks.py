@@ -28,7 +28,7 @@ import pytest
 from tests.shares import group_of
 
 FORKS: Final = int(os.environ.pop("IXION_FORKS", "0"))  # not for another pytest, which a test starts
-PATIENCE_S: Final = 10  # for a fork that was interrupted to end its fixtures
+PATIENCE_S: Final = 20  # for a fork that was interrupted to end its fixtures
 
 Reports = list[dict[str, Any]]  # of one test, as pytest makes them ready to be sent
 

@@ -2,7 +2,8 @@
 
 `slow` are the tests named below, which take seconds on a quiet machine, and any with that mark. `spark` is every test
 with the fixture `spark_parts`. `jvm` need not be marked: `devtools.parts.need` notes when a test asks for one.
-`make quick` (IXION_QUICK) skips all three; every run ends with the time that each took.
+`make quick` (IXION_QUICK) skips all three; every run ends with the time that each took. Its processes are forks
+(forks.py), those of `make test` are pytest-xdist's.
 
 `make test` runs the tests interpreted, beside the build, and then compiled. The interpreted pass (IXION_AGAIN) leaves
 out the tests named in `ONCE` and those that need a JVM: once is enough. The compiled pass leaves out the tests named in
@@ -163,6 +164,7 @@ ONCE = (
     "test_documents.py",
     "test_examples.py",
     "test_first_hour.py",
+    "test_forks.py",
     "test_glossary.py",
     "test_install.py",
     "testing",

@@ -79,7 +79,7 @@ def test_an_interrupt_ends_every_process_and_its_fixtures(tmp_path: Path) -> Non
         assert run.poll() is None, run.communicate()[0]
         time.sleep(0.01)
     os.killpg(run.pid, signal.SIGINT)
-    said, _ = run.communicate(timeout=60)
+    said, _ = run.communicate(timeout=120)
     assert run.returncode == pytest.ExitCode.INTERRUPTED, said
     assert all(path.with_suffix(".ended").exists() for path in begun)
     with pytest.raises(ProcessLookupError):
@@ -90,7 +90,7 @@ def run(folder: Path, *files: str, words: list[str] | None = None) -> tuple[int,
     """The exit code, and what was printed, of a run with two forks."""
     write(folder, *files)
     ended = subprocess.run(
-        command(*(words or [])), cwd=folder, env=environment(), capture_output=True, text=True, timeout=60
+        command(*(words or [])), cwd=folder, env=environment(), capture_output=True, text=True, timeout=120
     )
     return ended.returncode, ended.stdout + ended.stderr
 
