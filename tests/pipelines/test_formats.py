@@ -145,6 +145,25 @@ def test_keys_that_are_data_do_not_become_columns_for_ever(lab: Lab, monkeypatch
     assert lab.rows() == []
 
 
+def test_a_new_checkpoint_takes_tables_with_columns_that_an_old_one_added(lab: Lab) -> None:
+    """As the hint for a topic that was made anew says: the checkpoint is moved away, and the run gets --again."""
+    sinks = "".join(f'[[sinks]]\ntype = "{kind}"\npath = "{kind}"\n' for kind in ("parquet", "delta", "iceberg"))
+    text = f'[format]\ntype = "json"\nschema = "id STRING"\n[format.drift]\nnew = "add"\n{sinks}'
+    lab.send({"id": "a", "more": 1})
+    lab.run(text)
+    checkpoint = lab.folder / ".ixion" / "p"
+    checkpoint.rename(checkpoint.with_name("old"))
+    lab.send({"id": "b"}, topic=f"{lab.topic}-2")
+    source = f'topics = ["{lab.topic}-2"]'
+    lab.pipeline(text, source=source).run(lab.spark, again=True)
+    lab.send({"id": "c", "more": 2}, topic=f"{lab.topic}-2")
+    lab.run(text, source=source)
+    for kind in ("parquet", "delta", "iceberg"):
+        options = {"mergeSchema": "true"} if kind == "parquet" else {}
+        frame = lab.spark.read.format(kind).options(**options).load(str(lab.folder / kind))
+        assert sorted((row.id, row.more) for row in frame.collect()) == [("a", 1), ("b", None), ("c", 2)]
+
+
 NOT_JSON = "not a JSON object"
 AFTER = "there is more after the JSON object"
 UTF8 = "not valid UTF-8"

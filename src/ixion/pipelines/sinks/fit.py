@@ -9,7 +9,8 @@ would write two kinds into one folder, and readers would mix them up.
 | Delta | refused without mergeSchema | null | a wider number in the table is fine, else refused | refused |
 | Iceberg | refused without merge-schema | refused | cast to numbers and text, else refused | ignored |
 
-With `evolve = true` the table is changed before the first batch (see `evolve`), and missing columns are null.
+With `evolve = true` the table is changed before the first batch (see `evolve`), and missing columns are null. So they
+are with `drift.new = "add"`: fields that were added under an earlier checkpoint are columns that a new one lacks.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def refuse_unfit(
     """Raises if ROWS, the columns that will be written, do not fit. None: do not compare columns (those of a quarantine
     never change).
 
-    If the table GROWS, columns that it does not have yet are fine.
+    If the table GROWS, columns that it does not have yet are fine, and so are columns that only the table has.
     """
     files = Files(spark)
     if sink.table:
@@ -76,7 +77,7 @@ def refuse_unfit(
         elif name not in existing.partition_by and not _fits(row.dataType, there, sink, grows=grows):
             types = f"{there.simpleString()} in the table and {row.dataType.simpleString()} in the rows"
             raise PipelineError(f"column {row.name} of {sink.label} is {types}", hint=hint)
-    if sink.format == "iceberg" and not sink.evolve:
+    if sink.format == "iceberg" and not sink.evolve and not grows:
         for name in existing.columns:
             if name not in mine:
                 raise PipelineError(f"{sink.label} has a column {name}, which the rows do not have", hint=hint)

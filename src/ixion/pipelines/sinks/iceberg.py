@@ -66,8 +66,7 @@ class IcebergWriter:
             return
         self.create(frame.where(F.lit(False)))
         staged = uuid.uuid4().hex
-        if self.sink.evolve:
-            frame = _with_all(frame, self._spark.table(self.table).schema)
+        frame = _with_all(frame, self._spark.table(self.table).schema)
         frame.writeTo(self.table).options(**self.sink.options).option(_STAGED, staged).append()
         self._commit(staged, batch)
 
