@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Iterator
 
 import pytest
 
@@ -31,6 +33,85 @@ def test_what_is_usual_is_one_object_of_the_schema(lab: Lab) -> None:
     for row in rows:
         if row.usual or row.text == "{}":
             assert row["keys"] == list(json.loads(row.text))
+
+
+COUNTED = (
+    *('{"n":1,"s":"x"}', '{"s": "x", "n": 1}', '{"n":1,"s":null}', '{"s" : "12:00", "n"\t:\n1}'),
+    *('{"s":"é\ufffd"}', '{"n":1}', '{"s":{"n":1}}'),
+)
+NOT_COUNTED = (
+    *UNUSUAL,
+    *('{"n":1,"s":"a\\":b"}', '{"n":1,"s":"a :b"}', '{"n":1,"s":{"x":1}}', '{"n":1,"m\\"s":2}', '{"n":1,"\\u006e":2}'),
+    *(
+        '{"n":"x","s":"y"}',
+        '{"s":"\\u00"}',
+        '{"n":null,"n":null}',
+        '{"n":1,"x":null}',
+        '{"n":1,"S":"x"}',
+        '{"n":1,"x" :2}',
+        '{"n":1,"x"\r:2}',
+        ' {"n":1}',
+    ),
+)
+
+
+def broken_up(chance: random.Random, count: int) -> Iterator[bytes]:
+    """Texts near those above: parts of them are repeated, left out, and put together with other ones."""
+    parts = [*(text.encode() for text in (*COUNTED, *NOT_COUNTED, *USUAL)), b'"n":', b'"s" :', b"null", b"\\", b"\xff"]
+    for _ in range(count):
+        text = chance.choice(parts)
+        for _ in range(chance.randint(0, 3)):
+            first, last = sorted(chance.choices(range(len(text) + 1), k=2))
+            other = chance.choice(parts)
+            start, end = sorted(chance.choices(range(len(other) + 1), k=2))
+            text = text[:first] + chance.choice((b"", other[start:end], text[first:last] * 2)) + text[last:]
+        yield text
+
+
+@pytest.mark.parametrize(
+    ("missing", "code"), [("null", "NO_CODEGEN"), ("null", "CODEGEN_ONLY"), ("quarantine", "FALLBACK")]
+)
+def test_a_record_whose_keys_are_counted_is_usual_and_read_as_it_is(lab: Lab, missing: str, code: str) -> None:
+    from pyspark.sql import functions as F
+
+    from ixion.pipelines.columns import BAD_TEXT
+    from ixion.pipelines.java_text import JavaText
+    from ixion.pipelines.spec.format import DriftSpec, FormatSpec
+    from ixion.pipelines.usual import OURS, closed, closed_keys, has_known_keys, is_usual
+
+    spec = FormatSpec(type="json", drift=DriftSpec(missing=missing))
+    known = [text.encode() for text in (*COUNTED, *NOT_COUNTED, *USUAL)]
+    values = [*known, *broken_up(random.Random(7), 4000)]
+    text, bad = F.col("value").cast("string"), {"columnNameOfCorruptRecord": BAD_TEXT}
+    exact = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false", **bad}
+    frame = lab.spark.createDataFrame([(bytearray(value),) for value in values], "value BINARY").coalesce(1)
+    read = F.from_json(closed(text), f"n INT, s STRING, {BAD_TEXT} STRING, `{OURS}` INT", exact)
+    frame = frame.select(
+        "value", read.alias("data"), F.from_json(text, f"n INT, s STRING, {BAD_TEXT} STRING", exact).alias("of")
+    )
+    counted = has_known_keys(text, JavaText(lab.spark, text), F.col("data"), ["n", "s"], spec)
+    usual = is_usual(closed_keys(text), ["n", "s"], spec) & F.is_valid_utf8(text)
+    if missing != "null":  # in any order, here
+        keys = closed_keys(text)
+        usual = (F.array_sort(keys) == F.array_sort(F.array(*map(F.lit, ("n", "s", OURS))))) & F.is_valid_utf8(text)
+    setting = "spark.sql.codegen.factoryMode"
+    before = lab.spark.conf.get(setting)
+    lab.spark.conf.set(setting, code)
+    try:
+        judged = {"counted": counted, "usual": usual, "json": F.try_parse_json(text).isNotNull()}
+        rows = frame.withColumns(judged).collect()
+    finally:
+        lab.spark.conf.set(setting, before or "")
+    found = {bytes(row.value): row.counted for row in rows}
+    if missing == "null":
+        assert [text for text in COUNTED if not found[text.encode()]] == []
+    assert [text for text in NOT_COUNTED if found[text.encode()]] == []
+    assert [bytes(row.value) for row in rows if row.counted and not row.usual] == []
+    assert sum(row.counted for row in rows) > 100
+    for row in rows:  # of a text that is no JSON, only the error counts
+        ours, plain = ((it.n, it.s) if it and row.json else None for it in (row.data, row.of))
+        assert ours == plain, row.value
+        assert (row.data and row.data[BAD_TEXT] is None) == (row.of and row.of[BAD_TEXT] is None), row.value
 
 
 @pytest.mark.parametrize("most", [5000, 1])

@@ -23,10 +23,20 @@ from ixion.pipelines.columns import BAD_TEXT, BROKEN, EXTRA, HIDDEN, NEW, REASON
 from ixion.pipelines.drift import NOT_UTF8, csv_reason, json_reason, new_names
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.inner import inner_names
+from ixion.pipelines.java_text import JavaText
 from ixion.pipelines.protobuf import parse_protobuf
 from ixion.pipelines.registered import NO_HEADER, has_header, parse_registered, without_header
 from ixion.pipelines.spec.format import DriftSpec, FormatSpec
-from ixion.pipelines.usual import closed_keys, is_usual, keys_of, valid_utf8
+from ixion.pipelines.usual import (
+    OURS,
+    can_be_counted,
+    closed,
+    closed_keys,
+    has_known_keys,
+    is_usual,
+    keys_of,
+    valid_utf8,
+)
 from ixion.pipelines.words import first_line, plain
 
 HEADER: Final = "header"  # the reason of a line that names the columns; it is dropped
@@ -34,7 +44,8 @@ KEY_NOT_UTF8: Final = "the key is not valid UTF-8; source.include has key_bytes 
 _OF_ROW: Final = r"^(payload\.)?(before|after)\."  # in Debezium's envelopes: the fields of the rows
 _DATA: Final = "_data"
 _TEXT: Final = "_text"
-_NAMES: Final = "_names"  # the keys of a JSON object, and ours (see `usual`)
+_FITS: Final = "_fits"  # whether the keys of a JSON object are known by counting them (see `usual`)
+_NAMES: Final = "_names"  # the keys of any other JSON object, and ours
 _KEYS: Final = "_keys"  # the keys of an unusual JSON object
 _INNER: Final = "_inner"  # names of nested fields that are not in the schema
 _USUAL: Final = "_usual"  # whether only the types of a JSON record can be wrong
@@ -150,7 +161,7 @@ def record_schema(spec: FormatSpec) -> T.StructType:
 Parsed = tuple[list[dict[str, "Column"]], list["Column"], "Column", "Column | None"]
 
 
-def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001 - all formats are called alike
+def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
     schema = record_schema(spec)
     stages: list[dict[str, Column]] = []
     value = F.col("value")
@@ -160,16 +171,23 @@ def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:  # noqa: ARG001 - all f
         stages.append({_TEXT: _with_known_keys(schema, text, F.json_object_keys(text))})
         text = F.col(_TEXT)
     exact = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"} if spec.json.strict else {}
-    data = F.from_json(text, _with_bad_text(schema), {**_permissive(), **exact, **spec.options})
+    options = {**_permissive(), **exact, **spec.options}
+    if can_be_counted(schema, spec):
+        data = F.from_json(closed(text), _with_bad_text(schema).add(OURS, T.IntegerType()), options)
+        java = JavaText(frame.sparkSession, text)
+        fits = has_known_keys(text, java, F.col(_DATA), schema.names, spec)
+        looks = {_FITS: fits, _NAMES: F.when(~fits, closed_keys(text))}
+    else:
+        data = F.from_json(text, _with_bad_text(schema), options)
+        looks = {_FITS: F.lit(False), _NAMES: closed_keys(text)}
     usual = is_usual(F.col(_NAMES), schema.names, spec) & valid_utf8(text)
-    looks = {_NAMES: closed_keys(text)}
     inner = inner_names(schema, text, _OF_ROW if spec.unwrap else "")
     if inner is not None:
         looks[_INNER], inner = inner, F.col(_INNER)
         usual = usual & (F.size(inner) == 0)
-    usual = F.coalesce(usual, F.lit(False))
+    usual = F.col(_FITS) | F.coalesce(usual, F.lit(False))
     # The keys of usual records are known, so they are not copied from here on.
-    stages += [looks, {_USUAL: usual, _DATA: data, _KEYS: F.when(~usual, keys_of(F.col(_NAMES), text))}]
+    stages += [{_DATA: data}, looks, {_USUAL: usual, _KEYS: F.when(~usual, keys_of(F.col(_NAMES), text))}]
     names = F.col(_KEYS)
     fields = [F.col(f"{_DATA}.`{field.name}`").alias(field.name) for field in schema.fields]
     if spec.drift.new == "keep":
