@@ -45,6 +45,7 @@ from ixion.pipelines.spec.format import FormatSpec
 
 OURS: Final = uuid.uuid4().hex
 _BLANKS: Final = " \t\r\n"
+_SEARCHED: Final = 30  # fields for which an absent value is searched in the text; each makes the plan larger
 _ODD: Final = frozenset('"\\')  # characters that JSON escapes
 _REPLACEMENT: Final = "\ufffd"  # Java's decoder puts it in the place of invalid bytes
 
@@ -71,16 +72,18 @@ def has_known_keys(text: Column, java: JavaText, data: Column, fields: Sequence[
         count = java.count(f"{blank}:")
         colons = colons + (count if blank == " " else F.when(java.contains_character(blank), count).otherwise(0))
     known = F.lit(0)
+    searched = spec.drift.missing == "null" and len(fields) <= _SEARCHED
     for name in fields:
         there = data[name].isNotNull()
-        if spec.drift.missing == "null":  # `"name":` is a key, unless its first quote is escaped and ends no text
+        if searched:  # `"name":` is a key, unless its first quote is escaped and ends no text
             there = there | (java.contains(f'"{name}":') & ~java.contains(f'\\"{name}":'))
         known = known + F.when(there, 1).otherwise(0)
     valid = ~java.contains_character(_REPLACEMENT) | F.is_valid_utf8(text)
     read = data[OURS].isNotNull() & data[BAD_TEXT].isNull()  # after an error, Spark may go on with the next field
     if spec.drift.missing != "null":
         read = read & (known == len(fields))
-    return F.coalesce(read & (known == colons) & valid, F.lit(False))
+    # What comes first is always evaluated: only then does Spark decode the text once for all searches.
+    return F.coalesce((known == colons) & read & valid, F.lit(False))
 
 
 def closed_keys(text: Column) -> Column:
