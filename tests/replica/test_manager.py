@@ -16,6 +16,7 @@ from tests.replica.world import World, codes
 def delete(world: World, *offsets: tuple[str, int, int], timeout_ms: int = 1000) -> list[DeletionResult]:
     over: list[DeletionResult] = []
     world.replicas.delete_records(timeout_ms, offsets, over.extend)
+    world.settle()  # it takes several turns of the loop if the machine is busy
     return over
 
 
