@@ -141,7 +141,6 @@ ONCE = (
     "coordinators/test_patterns.py",
     "coordinators/txn",
     "crowd",
-    "delay/test_attack.py",
     "delay/test_cluster.py",
     "delay/test_copies.py",
     "delay/test_kill.py",
