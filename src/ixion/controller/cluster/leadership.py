@@ -30,7 +30,7 @@ class Leadership:
     isr_epochs: Mapping[int, int] = field(default_factory=lambda: NO_EPOCHS, compare=False)
 
     def registered_by(self, member: int) -> int | None:
-        """The ISR member was registered by this zxid with the log that was in sync. None: not known."""
+        """By this zxid the ISR member had registered with the log that was in sync; None: not known."""
         if self.zxid is None:
             return None
         # An epoch that is younger than the state was written to another tree, and copied.

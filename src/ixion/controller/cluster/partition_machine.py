@@ -131,8 +131,8 @@ async def bring_online(term: Term, batch: Batch, keys: Iterable[TopicPartition] 
 
 
 async def elect_most(term: Term, batch: Batch, keys: Sequence[TopicPartition]) -> set[TopicPartition]:
-    """If the last in-sync replica is back and others are alive, compare their logs before one is elected. So it is with
-    several in-sync replicas that have no leader: all of them restarted (see `restarts`).
+    """If the last in-sync replica is back and others are alive, compare their logs before one is elected. Do the same
+    if several in-sync replicas have no leader, because all of them restarted (see `restarts`).
 
     Returns the partitions some of whose in-sync replicas did not answer. They stay offline until these answer: a broker
     cannot learn that it leads before that, and another one may have more records.

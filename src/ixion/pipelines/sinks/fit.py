@@ -9,8 +9,8 @@ would write two kinds into one folder, and readers would mix them up.
 | Delta | refused without mergeSchema | null | a wider number in the table is fine, else refused | refused |
 | Iceberg | refused without merge-schema | refused | cast to numbers and text, else refused | ignored |
 
-With `evolve = true` the table is changed before the first batch (see `evolve`), and missing columns are null. So they
-are with `drift.new = "add"`: fields that were added under an earlier checkpoint are columns that a new one lacks.
+With `evolve = true` the table is changed before the first batch (see `evolve`), and missing columns are null. They
+are null with `drift.new = "add"`, too: fields that were added under an earlier checkpoint are missing under a new one.
 """
 
 from __future__ import annotations
