@@ -298,6 +298,58 @@ def test_there_is_no_leader_before_all_that_restarted_say_what_they_have(
     play(story)
 
 
+def test_a_move_does_not_end_before_all_that_restarted_say_what_they_have() -> None:
+    """It would elect the target, whose disk may be empty, and delete the others."""
+
+    async def story(league: League) -> None:
+        league.brokers[3].silent = True
+        await between_controllers(league, 2, 3, 4, ends={2: NO_LOG, 3: (0, 9), 4: (0, 8)})
+        assert (await league.controller.reassignments.alter({T0: (2,)}, True))[T0] is None
+        await league.settle()
+        assert (await league.state(T0)).leader == -1
+        assert set((await league.topic("t")).partitions[0].all) == {2, 3, 4}
+        league.brokers[3].silent = False
+        await until(lambda: league.term.cluster.leaderships[T0].leader != -1)
+        await league.settle()
+        assert (await league.state(T0)).leader == 3
+        assert await league.propose(T0, [3, 2], {2: league.brokers[2].epoch}) is ErrorCode.NONE, "it has fetched"
+        await league.settle()
+        assert (await league.topic("t")).partitions[0].all == (2,)
+
+    play(story)
+
+
+def test_a_move_that_waited_ends_without_another_change_of_the_isr() -> None:
+    async def story(league: League) -> None:
+        league.brokers[3].silent = True
+        await between_controllers(league, 2, 3, 4, ends={2: (0, 9), 3: (0, 9), 4: (0, 9)})
+        assert (await league.controller.reassignments.alter({T0: (2, 4)}, True))[T0] is None
+        league.brokers[3].silent = False
+        await until(lambda: league.term.cluster.replicas(T0).all == (2, 4))
+
+    play(story)
+
+
+def test_a_move_is_not_cancelled_while_one_of_its_new_replicas_may_have_the_only_log() -> None:
+    async def story(league: League) -> None:
+        moves = league.controller.reassignments
+        assert (await moves.alter({T0: (2, 3)}, True))[T0] is None
+        await league.settle()
+        assert (await moves.alter({T0: (3, 4)}, True))[T0] is None
+        await league.settle()
+        assert await league.propose(T0, [2, 4], {4: league.brokers[4].epoch}) is ErrorCode.NONE
+        league.brokers[2].silent = True
+        await between_controllers(league, 2, 4, ends={2: NO_LOG, 4: (0, 9)})
+        refusal = (await league.controller.reassignments.alter({T0: None}, True))[T0]
+        assert refusal is not None
+        assert refusal.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert "no leader" in str(refusal)
+        league.brokers[2].silent = False
+        await until(lambda: league.term.cluster.leaderships[T0].leader == 4)
+
+    play(story)
+
+
 def test_a_broker_that_goes_is_not_waited_for() -> None:
     async def story(league: League) -> None:
         league.brokers[2].silent = True

@@ -108,6 +108,14 @@ async def brokers_come(term: Term, members: Iterable[Member]) -> None:
     await deletion.resume(term)
 
 
+async def bring_back(term: Term) -> None:
+    """A broker that was waited for says again where its logs end: elect leaders, and continue moves that waited."""
+    batch = term.batch()
+    await bring_online(term, batch)
+    await term.send(batch)
+    await reassignment.resume(term)
+
+
 async def disks_changed(term: Term, broker: int, failed: set[TopicPartition], working: set[TopicPartition]) -> None:
     """Handle a broker's answer about which of its replicas are on a failed log directory."""
     cluster = term.cluster

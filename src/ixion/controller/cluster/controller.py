@@ -15,7 +15,7 @@ from typing import Any, Final
 from ixion.config.dynamic import DynamicConfig
 from ixion.controller.cluster.answers import answered
 from ixion.controller.cluster.batch import Sender
-from ixion.controller.cluster.broker_changes import follow_brokers
+from ixion.controller.cluster.broker_changes import bring_back, follow_brokers
 from ixion.controller.cluster.channels import Carrier
 from ixion.controller.cluster.cluster import Member
 from ixion.controller.cluster.disks import follow_failed_disks
@@ -166,6 +166,7 @@ class ClusterController:
         self.figures.terms += 1
         term.on_deposed = lambda _: self._stirred.set()
         term.on_failed = lambda _: self._fail(term)
+        term.bring_back = bring_back
         self._watch(term)
         self._term = term  # requests wait in its queue until the take-over is done
         unclean, self._unclean = self._unclean, False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -155,13 +154,7 @@ def wait_for(term: Term, brokers: Iterable[int]) -> None:
     """Elect leaders for offline partitions again when these brokers answer where their logs end."""
     for broker in sorted(set(brokers) - term.silent):
         logger.warning("partitions have no leader until broker %d answers where its logs end", broker)
-        term.once_answered(broker, partial(_bring_back, term))
-
-
-async def _bring_back(term: Term) -> None:
-    batch = term.batch()
-    await bring_online(term, batch)
-    await term.send(batch)
+        term.once_answered(broker)
 
 
 async def elect_furthest(term: Term, batch: Batch, keys: Sequence[TopicPartition], why: str) -> set[int]:

@@ -21,7 +21,7 @@ from ixion.controller.cluster.batch import Batch
 from ixion.controller.cluster.leadership import Leadership
 from ixion.controller.cluster.partition_machine import elect, next_epoch
 from ixion.controller.cluster.replica_machine import add_new, delete, forget, put_offline, put_online
-from ixion.controller.cluster.states import ReplicaPhase
+from ixion.controller.cluster.states import PartitionPhase, ReplicaPhase
 from ixion.controller.cluster.term import Term
 from ixion.metadata import paths
 from ixion.metadata.node import Set
@@ -61,9 +61,18 @@ def check(term: Term, key: TopicPartition, target: tuple[int, ...] | None, any_f
 
 
 def with_records(term: Term, key: TopicPartition, during: Replicas) -> Replicas:
-    """KafkaError if every in-sync replica would be deleted at once, as after an unclean election of a new replica."""
+    """KafkaError if every in-sync replica would be deleted at once, as after an unclean election of a new replica.
+
+    While there is no leader, none may be: any of them may be the only one with all records (see `restarts`).
+    """
     known = term.cluster.leaderships.get(key)
-    if known is not None and not set(known.isr) & set(during.all):
+    kept = () if known is None else [broker for broker in known.isr if broker in during.all]
+    if known is not None and len(kept) < len(known.isr) and term.cluster.phase(key) is PartitionPhase.OFFLINE:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"the partition has no leader, and any of {list(known.isr)} may have records that the others lack",
+        )
+    if known is not None and not kept:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"no other replica has the records of brokers {list(known.isr)}; let the present move end first",
@@ -85,9 +94,15 @@ async def begin(term: Term, key: TopicPartition, during: Replicas) -> None:
 
 
 async def finish_if_in_sync(term: Term, key: TopicPartition) -> bool:
-    """Finish the move if every target replica is in sync, and one of them lives."""
+    """Finish the move if every target replica is in sync, and one of them lives.
+
+    Not while the partition waits for in-sync replicas to say where their logs end (see `restarts`): the target may have
+    an empty disk, and those that are deleted the records.
+    """
     cluster = term.cluster
     known = cluster.leaderships.get(key)
+    if cluster.phase(key) is PartitionPhase.OFFLINE:
+        return False
     target = elections.target_of(cluster.replicas(key))
     lives = any(broker in target for broker in cluster.online(key))
     if known is None or not lives or not elections.is_reassigned(cluster.replicas(key), known):

@@ -51,6 +51,7 @@ class Term:
         self.watches: list[Callable[[], None]] = []  # cancelled at the end of the term
         self.on_deposed: Callable[[str], None] = lambda _: None  # called when another controller was elected
         self.on_failed: Callable[[str], None] = lambda _: None  # called when a change failed half-way
+        self.bring_back: Callable[[Term], Coroutine[Any, Any, None]] = _nothing  # see `once_answered`
         self.silent: set[int] = set()  # brokers that do not answer, and are asked again and again
         self._waiting: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,14 +103,14 @@ class Term:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def once_answered(self, broker: int, change: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run `change` when the broker can be asked where its logs end, or is gone; until then it is in `silent`."""
+    def once_answered(self, broker: int) -> None:
+        """Run `bring_back` when the broker says again where its logs end, or is gone; until then it is in `silent`."""
         self.silent.add(broker)
 
         async def wait() -> None:
             await self.channels.reachable(broker)
             self.silent.discard(broker)
-            self.soon(f"broker {broker} answers", change)
+            self.soon(f"broker {broker} answers", lambda: self.bring_back(self))
 
         self._keep(wait())
 
@@ -147,3 +148,7 @@ class Term:
         self.deletions.close()
         async with self.queue.turn:
             await self.channels.close_all()
+
+
+async def _nothing(term: Term) -> None:
+    pass
