@@ -350,6 +350,21 @@ def test_a_move_is_not_cancelled_while_one_of_its_new_replicas_may_have_the_only
     play(story)
 
 
+@pytest.mark.parametrize("isr", [[2, 3, 4], [2]], ids=["all", "last"])
+def test_an_operator_can_end_the_wait_and_gets_the_longest_log_that_is_left(isr: list[int]) -> None:
+    async def story(league: League) -> None:
+        if len(isr) < 3:
+            assert await league.propose(T0, isr) is ErrorCode.NONE
+        league.brokers[2].silent = True
+        await between_controllers(league, 2, 3, 4, ends={2: (0, 9), 3: (0, 7), 4: (0, 8)})
+        assert await league.controller.leaders.elect([T0], True) == {T0: ErrorCode.NONE}
+        await league.settle()
+        state = await league.state(T0)
+        assert (state.leader, state.isr) == (4, (4,))
+
+    play(story)
+
+
 def test_a_broker_that_goes_is_not_waited_for() -> None:
     async def story(league: League) -> None:
         league.brokers[2].silent = True

@@ -73,6 +73,19 @@ def with_most(
     return known.next(best, isr)
 
 
+def longest(
+    replicas: Replicas, known: Leadership, online: Collection[int], ends: Mapping[int, tuple[int, int]]
+) -> Leadership | None:
+    """For an unclean election: the replica with the longest log of those whose end is known; None if there is none."""
+    answered = [broker for broker in replicas.all if broker in online and broker in ends]
+    if not answered:
+        return None
+    best = max(answered, key=lambda broker: (ends[broker], broker in known.isr))
+    if best not in known.isr:
+        return known.next(best, (best,), recovering=True)
+    return known.next(best, tuple([member for member in known.isr if ends.get(member) == ends[best]]))
+
+
 def without_restarted(
     replicas: Replicas, known: Leadership, online: Collection[int], restarted: Collection[int]
 ) -> Leadership | None:

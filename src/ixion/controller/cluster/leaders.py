@@ -10,7 +10,7 @@ from typing import Final
 from ixion.config.cluster_settings import LEADER_IMBALANCE_PER_BROKER_PERCENTAGE
 from ixion.controller.cluster import elections
 from ixion.controller.cluster.leadership import Leadership
-from ixion.controller.cluster.partition_machine import elect, elect_offline
+from ixion.controller.cluster.partition_machine import elect, elect_longest, elect_offline
 from ixion.controller.cluster.reassignment import is_moving
 from ixion.controller.cluster.replica_machine import put_offline
 from ixion.controller.cluster.states import PartitionPhase
@@ -69,7 +69,11 @@ async def elect_asked(term: Term, keys: Sequence[TopicPartition], unclean: bool)
             wanted.append(key)
     batch = term.batch()
     if unclean:
-        found = await elect_offline(term, batch, wanted, unclean=True, why="an unclean election was asked for")
+        why = "an unclean election was asked for"
+        await elect_longest(term, batch, wanted, why)  # not a broker that the partition waits for
+        found = {key: cluster.leaderships.get(key) for key in wanted}
+        left = [key for key in wanted if cluster.phase(key) is not PartitionPhase.ONLINE]
+        found |= await elect_offline(term, batch, left, unclean=True, why=why)
         refused = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
     else:
         found = await elect_preferred(term, wanted, "an election of the preferred replica was asked for")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -12,6 +12,7 @@ from ixion.controller.cluster.batch import Batch
 from ixion.controller.cluster.leadership import NO_LEADER, Leadership, state_of
 from ixion.controller.cluster.states import PartitionPhase
 from ixion.controller.cluster.term import Term
+from ixion.controller.door import LogEnds
 from ixion.metadata import paths
 from ixion.metadata.content import CorruptNodeError
 from ixion.metadata.node import Create
@@ -161,26 +162,44 @@ async def elect_furthest(term: Term, batch: Batch, keys: Sequence[TopicPartition
     """Ask every live replica where its log ends, and elect the one with the longest log, once all that are in sync have
     answered. Returns the brokers that did not answer."""
     cluster = term.cluster
-    asked: dict[int, list[TopicPartition]] = {}
-    for key in keys:
-        online = cluster.online(key)
-        if len(online) > 1:
-            for broker in online:
-                asked.setdefault(broker, []).append(key)
-    if not asked:
-        return set()
-    found = await term.channels.log_ends(asked)
-    silent = {broker for broker in asked if broker not in found}
+    found = await log_ends(term, keys)
+    silent = {broker for broker, ends in found.items() if ends is None}
 
     def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
         online = cluster.online(key)
         if silent.intersection(online).intersection(known.isr):
             return None
-        ends = {broker: of_broker[key] for broker, of_broker in found.items() if key in of_broker}
-        return elections.with_most(cluster.replicas(key), known, online, ends)
+        return elections.with_most(cluster.replicas(key), known, online, ends_of(key, found))
+
+    if found:
+        await elect(term, batch, keys, rule, why)
+    return silent
+
+
+async def elect_longest(term: Term, batch: Batch, keys: Sequence[TopicPartition], why: str) -> None:
+    """Unclean: elect the longest log of the replicas that answer, in sync or not."""
+    found = await log_ends(term, keys)
+
+    def rule(key: TopicPartition, known: Leadership) -> Leadership | None:
+        return elections.longest(term.cluster.replicas(key), known, term.cluster.online(key), ends_of(key, found))
 
     await elect(term, batch, keys, rule, why)
-    return silent
+
+
+async def log_ends(term: Term, keys: Sequence[TopicPartition]) -> dict[int, LogEnds | None]:
+    """Where the logs of all live replicas end, of partitions with at least two; None for a broker that is silent."""
+    asked: dict[int, list[TopicPartition]] = {}
+    for key in keys:
+        online = term.cluster.online(key)
+        if len(online) > 1:
+            for broker in online:
+                asked.setdefault(broker, []).append(key)
+    found = await term.channels.log_ends(asked) if asked else {}
+    return {broker: found.get(broker) for broker in asked}
+
+
+def ends_of(key: TopicPartition, found: Mapping[int, LogEnds | None]) -> dict[int, tuple[int, int]]:
+    return {broker: ends[key] for broker, ends in found.items() if ends is not None and key in ends}
 
 
 async def elect_offline(
