@@ -171,6 +171,10 @@ def test_upkeep_that_fails_is_reported_and_tried_the_next_time(
         assert heard.wait(60)
     assert said == ["upkeep of delta /added failed: another job has changed the table"]  # once an hour, not a second
     assert checkpoint.upkeep()["delta /added"]["at"] == "2026-01-31T08:00:00+00:00"
+    said.clear()
+    both = replace(ADDED, path="/first"), replace(ADDED, path="/second")
+    assert keeper(checkpoint, tables=both, warn=warn).look() == []  # at the end of a run, which does not fail
+    assert [text.partition(" failed")[0] for text in said] == ["upkeep of delta /first", "upkeep of delta /second"]
 
 
 def test_young_versions_are_kept_while_a_run_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

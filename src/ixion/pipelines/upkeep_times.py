@@ -1,7 +1,7 @@
 """The schedule of upkeep. The time of the last one is kept in the checkpoint, so the schedule outlives a run.
 
-`Keeper` does the upkeep that is due. Beside a running pipeline, `beside` does it on a thread of its own: an error there
-goes to WARN and ends nothing. If the run is given up, a running upkeep is cancelled.
+`Keeper` does the upkeep that is due. Beside a running pipeline, `beside` does it on a thread of its own. An error goes
+to WARN and ends nothing. If the run is given up, a running upkeep is cancelled.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ class Keeper:
         self._now: Final = now
 
     def look(self, *, at_once: bool = False) -> list[Upkept]:
-        """Do the upkeep that is due, or all of it AT_ONCE. The caller holds the lock of the checkpoint."""
-        return [self._look_after(sink, self._spark) for sink in self._tables if at_once or self._is_due(sink)]
+        """Do the upkeep that is due, or all of it AT_ONCE. The caller holds the lock of the checkpoint. An error goes
+        to WARN, and the other tables still have theirs."""
+        wanted = [sink for sink in self._tables if at_once or self._is_due(sink)]
+        return [done for sink in wanted if (done := self._try(sink, self._spark)) is not None]
 
     def look_beside(self, may: Callable[[], AbstractContextManager[bool]], *, at_once: bool = False) -> list[Upkept]:
         """The same from another process than the run's. MAY takes the lock of the checkpoint, unless a run holds it."""
@@ -95,12 +97,18 @@ class Keeper:
                 if sink.upkeep.every_ms is None or ending.is_set() or not self._is_due(sink):
                     continue
                 with gate if waits_for_batches(sink) else nullcontext():
-                    try:
-                        self._look_after(sink, session)
-                    except Exception as error:
-                        self._checkpoint.remember_upkeep(sink.label, {"at": self._now().isoformat(timespec="seconds")})
-                        if not ending.is_set():
-                            self._warn(f"upkeep of {sink.label} failed: {explain(error)}")
+                    self._try(sink, session, ending)
+
+    def _try(self, sink: TableSink, spark: SparkSession, ending: threading.Event | None = None) -> Upkept | None:
+        """None if it failed; it is tried again when it is due the next time. If the run is ENDING, upkeep is cancelled,
+        which is no error."""
+        try:
+            return self._look_after(sink, spark)
+        except Exception as error:
+            self._checkpoint.remember_upkeep(sink.label, {"at": self._now().isoformat(timespec="seconds")})
+            if ending is None or not ending.is_set():
+                self._warn(f"upkeep of {sink.label} failed: {explain(error)}")
+            return None
 
     def _is_due(self, sink: TableSink) -> bool:
         last = self._checkpoint.upkeep().get(sink.label, {}).get("at")
