@@ -117,6 +117,25 @@ def test_a_full_disk(spark_parts: None) -> None:
         assert explain(error).retry
 
 
+def test_tables_that_others_change_or_guard(spark_parts: None) -> None:
+    from ixion.pipelines.explain import explain
+
+    for said in (
+        "io.delta.exceptions.ProtocolChangedException: [DELTA_PROTOCOL_CHANGED] The protocol version has been changed",
+        "io.delta.exceptions.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] Files were added",
+        "org.apache.iceberg.exceptions.CommitFailedException: Version 1 already exists: /t/metadata/v1.metadata.json",
+        "org.apache.iceberg.exceptions.ValidationException: Found conflicting files that can contain records",
+    ):
+        error = explain(RuntimeError(f"An error occurred\nCaused by: {said}"))
+        assert "another job changed the table at the same time" in str(error)
+        assert error.retry
+    guarded = explain(
+        RuntimeError("x\n[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint pos (n > 5) violated by row")
+    )
+    assert str(guarded).startswith("the table does not accept a row (CHECK constraint pos (n > 5) violated")
+    assert not guarded.retry
+
+
 def test_words_in_the_plan_are_not_what_happened(spark_parts: None) -> None:
     """Spark shows the plan of a query that failed, with the texts of errors that it could raise."""
     from ixion.pipelines.drift import FATAL, GROWN
@@ -164,6 +183,8 @@ def test_tables_of_another_kind_or_with_other_columns(lab: Lab) -> None:
         refused(check(kind, other), f"/{other} is a {other} table, and the sink is {kind}", f'type = "{other}"')
         types = f"{lab.folder}/{kind} is int in the table and string in the rows"
         refused(check(kind, columns="n STRING, s STRING"), f"column n of {kind} {types}", "a SQL step can cast")
+        mixed = lab.pipeline(f'{FORMAT}{OUT}[quarantine]\ntype = "{kind}"\npath = "{kind}"\n')
+        refused(partial(mixed.check, lab.spark), f"/{kind} is not a quarantine table: it has no column topic")
     wider = "n INT, s STRING, x INT"
     check("parquet", columns=wider)()
     check("delta", columns=wider, more='options = { mergeSchema = "true" }\n')()

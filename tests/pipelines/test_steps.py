@@ -325,3 +325,6 @@ def test_a_mistake_in_an_expectation_or_partition_is_found_by_check(lab: Lab) ->
         lab.pipeline(broken).check(lab.spark)
     with pytest.raises(PipelineError, match=r"partition_by of .*no column amont; did you mean 'amount'\?"):
         lab.pipeline(head + OUT + 'partition_by = ["amont"]\n').check(lab.spark)
+    clustered = OUT.replace("parquet", "delta") + '[sinks.upkeep]\ncluster_by = ["Amount", "amont"]\n'
+    with pytest.raises(PipelineError, match=r"cluster_by of .*no column amont"):
+        lab.pipeline(head + clustered).check(lab.spark)

@@ -87,6 +87,7 @@ def replay(
     file: Path,
     where: str | None,
     dry: bool,
+    even_deleted: bool,
     master: str | None,
     conf: list[str],
     jars: str,
@@ -97,7 +98,7 @@ def replay(
     from ixion.cli.pipeline_run import Job, guarded
 
     with guarded(verbose), Job(file, master, conf, jars, verbose) as job:
-        done = job.pipeline.replay(job.spark, where=where, dry=dry)
+        done = job.pipeline.replay(job.spark, where=where, dry=dry, even_deleted=even_deleted)
         for line in replayed_lines(done, dry=dry, as_json=as_json):
             print(line)
 
@@ -107,6 +108,7 @@ def backfill(
     first: str,
     end: str,
     dry: bool,
+    even_deleted: bool,
     master: str | None,
     conf: list[str],
     jars: str,
@@ -119,7 +121,7 @@ def backfill(
     with guarded(verbose):
         places = place_of(first, "--from"), place_of(end, "--to")
         with Job(file, master, conf, jars, verbose) as job:
-            done = job.pipeline.backfill(job.spark, *places, dry=dry)
+            done = job.pipeline.backfill(job.spark, *places, dry=dry, even_deleted=even_deleted)
             for line in backfilled_lines(done, dry=dry, as_json=as_json):
                 print(line)
 
@@ -212,6 +214,7 @@ JARS: Final = Option(
 )
 VERBOSE: Final = Option("verbose", "--verbose", "Show Spark's log, and whole stack traces.")
 AS_JSON: Final = Option("as_json", "--json", "One JSON object a line, for programs.")
+EVEN_DELETED: Final = Option("even_deleted", "--even-deleted", "Write rows even if they may have been deleted since.")
 SPARK: Final = (MASTER, CONF, JARS, VERBOSE)
 
 PIPELINE: Final = Group(
@@ -284,6 +287,7 @@ PIPELINE: Final = Group(
         options=(
             Option("where", "--where", "Only these records, by SQL: \"reason LIKE '%JSON%'\".", metavar="SQL"),
             Option("dry", "--dry-run", "Show how many would pass, without changing anything."),
+            EVEN_DELETED,
             AS_JSON,
             *SPARK,
         ),
@@ -309,6 +313,7 @@ PIPELINE: Final = Group(
                 default="latest",
             ),
             Option("dry", "--dry-run", "Show what is left to be read, without reading it."),
+            EVEN_DELETED,
             AS_JSON,
             *SPARK,
         ),

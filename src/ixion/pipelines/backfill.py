@@ -30,7 +30,8 @@ from pyspark.sql import DataFrame, SparkSession
 from ixion.pipelines.broker import SourceBroker
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.extra_batch import refuse_memory, write_extra
+from ixion.pipelines.explain import is_loss
+from ixion.pipelines.extra_batch import refuse_memory, refuse_removed, write_extra
 from ixion.pipelines.figures import BatchFigures, Offsets, RunFigures
 from ixion.pipelines.files import Files
 from ixion.pipelines.loss import Topic
@@ -80,14 +81,22 @@ class Backfill:
         end: Start,
         *,
         dry: bool = False,
+        even_deleted: bool = False,
         report: Callable[[BatchFigures], None] = lambda _: None,
     ) -> Backfilled:
-        """TOPICS is their present state; FIRST and END are times, `earliest` or `latest`. DRY: write nothing."""
-        refuse_memory(self._build(self._spec), "backfill")
+        """TOPICS is their present state; FIRST and END are times, `earliest` or `latest`. DRY: write nothing.
+        EVEN_DELETED: rows that were deleted since may come back."""
+        stream = self._build(self._spec)
+        refuse_memory(stream, "backfill")
+        if not dry and not even_deleted:
+            refuse_removed(self._spec, stream, "backfill")
         begun, position = self._checkpoint.begun(), self._checkpoint.position()
-        if begun is None or position is None or not self._checkpoint.settled:
+        if position is None or not self._checkpoint.settled:
             hint = "run the pipeline first, then backfill"
             raise PipelineError("this pipeline has not run yet, or its last batch is not finished", hint=hint)
+        if begun is None:  # Spark notes it for its own connector only
+            message = 'the first run had reader = "ixion", so the checkpoint does not tell where it began'
+            raise PipelineError(message, hint="only a pipeline whose first run used the connector has a backfill")
         if self._spec.source.loss_allowed:
             hint = "remove failOnDataLoss = false: then a pipeline knows what it has read"
             raise PipelineError("a pipeline that may lose records does not know which it has read", hint=hint)
@@ -131,22 +140,32 @@ class Backfill:
         }
 
     def _plan(self, name: str) -> list[list[Portion]]:
-        batches = json.loads(self._files.read(f"{self._folder}/{name}/plan.json"))
+        """Empty if the backfill ended before it had noted its plan: it was killed, or the disk was full."""
+        path = f"{self._folder}/{name}/plan.json"
+        batches = json.loads(self._files.read(path)) if self._files.exists(path) else []
         return [[Portion(*portion) for portion in batch] for batch in batches]
 
     def _write(self, name: str, number: int, portions: list[Portion]) -> BatchFigures:
         place = f"{self._folder}/{name}"
         work = f"{self._checkpoint.path}/ixion/backfill-{name}"  # not in the folder of the notes
-        figures = write_extra(
-            self._spec,
-            self._spark,
-            self._checkpoint,
-            self._build,
-            self._records(portions),
-            query=name,
-            number=number,
-            work=work,
-        )
+        try:
+            figures = write_extra(
+                self._spec,
+                self._spark,
+                self._checkpoint,
+                self._build,
+                self._records(portions),
+                query=name,
+                number=number,
+                work=work,
+            )
+        except Exception as error:
+            if not is_loss(error):
+                raise
+            wanted = ", ".join(f"{one.topic}-{one.partition} {one.first} to {one.end - 1}" for one in portions)
+            message = f"records of a backfill were deleted before it had read them, among the offsets {wanted}"
+            hint = 'to finish it with those that are left: run once with [source.options] failOnDataLoss = "false"'
+            raise PipelineError(message, hint=hint) from error
         self._files.write_new(f"{place}/{number:09d}", "")
         self._files.remove(work)
         return figures

@@ -72,6 +72,14 @@ _KNOWN: Final = (
         True,
     ),
     (
+        r"(?:ProtocolChanged|MetadataChanged|Concurrent(?:Append|Write|Delete\w+|Transaction))Exception|"
+        r"iceberg\.exceptions\.(?:CommitFailed|CommitStateUnknown|AlreadyExists)\w*|Version \d+ already exists: |"
+        r"Found (?:new )?conflicting (?:delete )?files",
+        "another job changed the table at the same time (SAID)",
+        "run again: the batch was not written, or is recognised, so nothing is lost and nothing is written twice",
+        True,
+    ),
+    (
         r"CONCURRENT_STREAM_LOG_UPDATE|multiple streaming jobs detected",
         "another run of this pipeline uses the same checkpoint",
         "only one may run at a time",
@@ -87,6 +95,12 @@ _KNOWN: Final = (
         r"DELTA_FAILED_TO_MERGE_FIELDS|DELTA_METADATA_MISMATCH|A schema mismatch detected when writing",
         "the rows no longer have the columns of the Delta table (SAID)",
         'to add the new columns: [sinks.options] mergeSchema = "true"',
+        False,
+    ),
+    (
+        r"CHECK constraint .* violated|(?:has a )?NOT NULL constraint|Null value appeared in non-nullable field",
+        "the table does not accept a row (SAID)",
+        'an expectation with the same condition, on = "result", sends such rows to the quarantine',
         False,
     ),
     (

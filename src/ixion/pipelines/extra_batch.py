@@ -5,6 +5,10 @@ decided before it is written, and the caller notes it in the checkpoint. So each
 with batches of the stream, and no row is written twice.
 
 Steps with memory work only in a stream: their memory is Spark's own state, which no other batch may touch.
+
+The records of such a batch are older than those that the stream has read since. A table that only adds rows does not
+mind, and a merge ignores a change that is older than its row. But where deletes remove rows, nothing tells that a row
+was deleted since: an older change would bring it back. So this is refused, unless the caller accepts it.
 """
 
 from __future__ import annotations
@@ -25,7 +29,9 @@ from ixion.pipelines.registered import learn
 from ixion.pipelines.rules import settle_rules
 from ixion.pipelines.sinks.base import Batch
 from ixion.pipelines.sinks.make import make_writer
+from ixion.pipelines.sinks.upsert import can_delete
 from ixion.pipelines.spec import PipelineSpec
+from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.steps import apply_steps
 from ixion.pipelines.stream import Stream
 
@@ -34,6 +40,21 @@ def refuse_memory(stream: Stream, what: str) -> None:
     if stream.stateful:
         hint = "send the records to the topic again; the stream then reads them"
         raise PipelineError(f"a pipeline whose steps have memory has no {what}", hint=hint)
+
+
+def refuse_removed(spec: PipelineSpec, stream: Stream, what: str) -> None:
+    """Raises if a row that was deleted since could come back."""
+    for sink in spec.sinks:
+        upsert = sink.upsert if isinstance(sink, TableSink) else None
+        if upsert is not None and upsert.deletes == "remove" and can_delete(stream.result.columns, upsert):
+            message = (
+                f"{sink.label} does not keep deleted rows, so a {what} could bring back rows that were deleted since"
+            )
+            hint = (
+                "to merge all changes in their order: move the checkpoint away, start at the earliest record and run "
+                'with --again. Tables with deletes = "mark" know older changes. --even-deleted writes the rows anyway'
+            )
+            raise PipelineError(message, hint=hint)
 
 
 def write_extra(

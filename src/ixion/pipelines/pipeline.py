@@ -27,7 +27,7 @@ from ixion.pipelines.schema import refuse_registry_records, settle_schema
 from ixion.pipelines.session import close_session, jvm_pid, open_session
 from ixion.pipelines.sinks.change import Change
 from ixion.pipelines.sinks.evolve import apply_changes, plan_changes
-from ixion.pipelines.sinks.fit import add_columns, existing_table, refuse_unfit
+from ixion.pipelines.sinks.fit import add_columns, existing_table, refuse_other_quarantine, refuse_unfit
 from ixion.pipelines.sinks.iceberg import iceberg_name
 from ixion.pipelines.sinks.make import make_writer
 from ixion.pipelines.sinks.shape import columns, plan_shape, shape_of
@@ -158,15 +158,18 @@ class Pipeline:
                 )
                 return running.go(pause_ms if follow else None)
 
-    def replay(self, spark: SparkSession, *, where: str | None = None, dry: bool = False) -> Replayed:
+    def replay(
+        self, spark: SparkSession, *, where: str | None = None, dry: bool = False, even_deleted: bool = False
+    ) -> Replayed:
         """Process quarantined records again; those that now pass go into the tables and leave quarantine.
 
-        WHERE, a SQL predicate over the columns of the quarantine, selects records. DRY: change nothing.
+        WHERE, a SQL predicate over the columns of the quarantine, selects records. DRY: change nothing. EVEN_DELETED:
+        rows that were deleted since may come back (see `extra_batch`).
         """
         with _explained():
             checkpoint = self._used_checkpoint(spark)
             with checkpoint.locked(jvm_pid(spark)):
-                return self._replay(spark, checkpoint).go(where=where, dry=dry)
+                return self._replay(spark, checkpoint).go(where=where, dry=dry, even_deleted=even_deleted)
 
     def backfill(
         self,
@@ -175,14 +178,17 @@ class Pipeline:
         end: Start,
         *,
         dry: bool = False,
+        even_deleted: bool = False,
         report: Callable[[BatchFigures], None] = lambda _: None,
     ) -> Backfilled:
-        """Process records between FIRST and END that neither the stream nor an earlier backfill has read."""
+        """Process records between FIRST and END that neither the stream nor an earlier backfill has read. EVEN_DELETED:
+        rows that were deleted since may come back (see `extra_batch`)."""
         with _explained():
             checkpoint = self._used_checkpoint(spark)
             with checkpoint.locked(jvm_pid(spark)):
                 topics = find_topics(spark, self.spec.source, checkpoint)
-                return self._backfill(spark, checkpoint).go(topics, first, end, dry=dry, report=report)
+                backfill = self._backfill(spark, checkpoint)
+                return backfill.go(topics, first, end, dry=dry, even_deleted=even_deleted, report=report)
 
     def upkeep(self, spark: SparkSession, *, due: bool = False) -> list[Upkept]:
         """Do the upkeep of the tables, at any time: see `upkeep` for what waits while a run is active. With DUE, only
@@ -268,6 +274,7 @@ class Pipeline:
                 fields = stream.result.schema.fields
                 if sink.upsert is not None:
                     fields = stored(fields, sink.upsert)
+                _need_cluster_columns(sink, fields, spark)
                 grows = self.spec.format.drift.new == "add"
                 refuse_unfit(sink, fields, spark, grows=grows)
                 if sink.evolve and pin:
@@ -277,7 +284,7 @@ class Pipeline:
             elif isinstance(sink, TopicSink):
                 need_columns(stream.result, f"key of {sink.label}", [sink.key] if sink.key else [])
                 need_columns(stream.result, f"value of {sink.label}", [sink.value] if sink.value else [])
-        refuse_unfit(self.spec.quarantine, None, spark)
+        refuse_other_quarantine(self.spec.quarantine, spark)
         return stream
 
     def _changes(self, spark: SparkSession, stream: Stream) -> Iterator[tuple[str, str]]:
@@ -300,6 +307,17 @@ class Pipeline:
                     "remove the table too, or run with --again if that is what you want"
                 )
                 raise PipelineError(message, hint=hint)
+
+
+def _need_cluster_columns(sink: TableSink, fields: list[StructField], spark: SparkSession) -> None:
+    """Upkeep clusters the rows by columns of the table, which need not be in FIELDS, the columns of the rows."""
+    unknown = [name for name in sink.upkeep.cluster_by if name.lower() not in {field.name.lower() for field in fields}]
+    if unknown:
+        there = existing_table(sink, spark).columns
+        for name in unknown:
+            if name.lower() not in there:
+                hint = f"there are: {', '.join(field.name for field in fields)}"
+                raise PipelineError(f"cluster_by of {sink.label}: there is no column {name}", hint=hint)
 
 
 def _planned(sink: TableSink, fields: list[StructField], spark: SparkSession) -> list[Change]:

@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.explain import has_grown
-from ixion.pipelines.extra_batch import refuse_memory, write_extra
+from ixion.pipelines.extra_batch import refuse_memory, refuse_removed, write_extra
 from ixion.pipelines.figures import BatchFigures
 from ixion.pipelines.files import Files
 from ixion.pipelines.growth import add_new_fields
@@ -72,10 +72,13 @@ class Replay:
             else:
                 self._write(name)
 
-    def go(self, *, where: str | None = None, dry: bool = False) -> Replayed:
-        """WHERE is a SQL predicate over the columns of the quarantine. DRY: only report what would happen."""
+    def go(self, *, where: str | None = None, dry: bool = False, even_deleted: bool = False) -> Replayed:
+        """WHERE is a SQL predicate over the columns of the quarantine. DRY: only report what would happen.
+        EVEN_DELETED: rows that were deleted since may come back."""
         stream = self._build(self._spec)
         refuse_memory(stream, "replay")
+        if not dry and not even_deleted:
+            refuse_removed(self._spec, stream, "replay")
         if not self._checkpoint.settled:
             hint = "run the pipeline first, then replay"
             raise PipelineError("the last batch of this pipeline is not finished", hint=hint)

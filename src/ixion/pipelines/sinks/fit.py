@@ -22,6 +22,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from ixion.pipelines.columns import RECORD_TYPES
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.files import Files
 from ixion.pipelines.sinks.evolve import apply_changes, is_wider, plan_changes
@@ -81,6 +82,16 @@ def refuse_unfit(
         for name in existing.columns:
             if name not in mine:
                 raise PipelineError(f"{sink.label} has a column {name}, which the rows do not have", hint=hint)
+
+
+def refuse_other_quarantine(sink: TableSink, spark: SparkSession) -> None:
+    """Raises if the table of the quarantine SINK is another table, which would be found with the first bad record."""
+    refuse_unfit(sink, None, spark)
+    there = existing_table(sink, spark).columns
+    missing = [name for name in (*RECORD_TYPES, "reason") if name.lower() not in there]
+    if there and missing:
+        message = f"{sink.label} is not a quarantine table: it has no column {missing[0]}"
+        raise PipelineError(message, hint="give [quarantine] another path")
 
 
 def add_columns(sink: TableSink, rows: Iterable[T.StructField], spark: SparkSession) -> None:

@@ -105,6 +105,11 @@ def stored(fields: Sequence[T.StructField], upsert: UpsertSpec) -> list[T.Struct
     return [*kept, T.StructField(DELETED, T.BooleanType())] if upsert.deletes == "mark" else kept
 
 
+def can_delete(columns: Sequence[str], upsert: UpsertSpec) -> bool:
+    """Whether any row with COLUMNS can be a delete."""
+    return upsert.delete_when is not None or OP in columns or TOMBSTONE in columns
+
+
 def is_delete(columns: Sequence[str], upsert: UpsertSpec) -> Column:
     if upsert.delete_when is not None:
         return F.coalesce(F.expr(upsert.delete_when).cast("boolean"), F.lit(False))
