@@ -5,16 +5,15 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find src -name '*.py') setup.py pyproject.toml
 
-# Six processes share the tests, a file or a folder at a time (tests/shares.py). Most tests wait, for a JVM, another
-# process or a timeout, for longer than they work (a whole pass 24 minutes and 10), so it takes six to keep two cores
-# busy. pytest alone runs them one by one.
-WORKERS ?= 6
+# Eight processes share the tests, a file or a folder at a time (tests/shares.py). Most tests wait, for a JVM, another
+# process or a timeout, for longer than they work, so two cores need several. They are forks of one process that has
+# collected the tests (tests/forks.py): eight cost no more than two. pytest alone runs the tests one by one.
+FORKS ?= 8
+SIDE_BY_SIDE = IXION_FORKS=$(FORKS)
 # A few tests that fail run again, alone; the closing lines name those that pass then (tests/unsteady.py).
 RERUN = IXION_RERUN=5
-SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Their files are in memory, where there is room: on a disk most of the time is waiting for syncs.
-IN_MEMORY = $(BIN)/python -m devtools.in_memory $(BIN)/python -m pytest
-PYTEST = $(IN_MEMORY) $(SIDE_BY_SIDE)
+PYTEST = $(BIN)/python -m devtools.in_memory $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help run quick test test-compiled test-interpreted first-hour fuzz sim soak soak-cluster soak-kill soak-crowd soak-amplify soak-lake soak-catalogs soak-delay soak-faults judges judges-move judges-matrix apps check format support bench dist lock clean
@@ -25,10 +24,8 @@ help: ## show this list
 run: .venv/.built ## serve Kafka clients on 127.0.0.1:9092, data in ./ixion-data
 	$(BIN)/ixion serve $(ARGS)
 
-# The processes are forks of one that has collected the tests (tests/forks.py): eight cost no more than two.
-FORKS ?= 8
 quick: .venv/.ready ## run the tests that need no JVM, no Spark and no minute, interpreted: the ones for every change
-	IXION_FORKS=$(FORKS) IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(IN_MEMORY) $(ARGS)
+	$(SIDE_BY_SIDE) IXION_QUICK=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(PYTEST) $(ARGS)
 
 # The compiler needs one core for minutes; the interpreted tests need no build and run beside it.
 test: .venv/.ready ## run the tests, interpreted beside the build, then compiled
@@ -36,12 +33,10 @@ test: .venv/.ready ## run the tests, interpreted beside the build, then compiled
 	$(MAKE) --no-print-directory test-compiled
 
 test-compiled: .venv/.testable
-	$(RERUN) IXION_EXPECT=compiled $(PYTEST) $(ARGS)
+	$(SIDE_BY_SIDE) $(RERUN) IXION_EXPECT=compiled $(PYTEST) $(ARGS)
 
-# First, pytest reads the tests of both passes and keeps what it has made of them: each of the processes would do it again.
 test-interpreted: .venv/.ready
-	@PYTHONPATH=$(CURDIR)/src $(BIN)/python -m pytest --collect-only $(ARGS) > .venv/collected.txt 2>&1 || true
-	$(RERUN) IXION_AGAIN=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(PYTEST) $(ARGS)
+	$(SIDE_BY_SIDE) $(RERUN) IXION_AGAIN=1 IXION_EXPECT=interpreted PYTHONPATH=$(CURDIR)/src $(PYTEST) $(ARGS)
 
 first-hour: .venv/.ready ## every block of README and docs in an empty environment, as a newcomer types it; .first-hour/transcript.md
 	$(BIN)/python -m devtools.first_hour $(ARGS)
@@ -69,12 +64,12 @@ soak-crowd: .venv/.built ## ten thousand connections, slow readers, half-open TL
 	$(BIN)/python -m tests.crowd.soak $(ARGS)
 
 soak-faults: .venv/.built ## the disk fails, fills up, or the process is killed, at every call in turn; nothing acknowledged may be lost
-	IXION_EXPECT=compiled IXION_FAULTS=all $(BIN)/python -m pytest $(SIDE_BY_SIDE) --timeout=0 tests/faults $(ARGS)
+	IXION_EXPECT=compiled IXION_FAULTS=all $(SIDE_BY_SIDE) $(BIN)/python -m pytest --timeout=0 tests/faults $(ARGS)
 
 soak-delay: .venv/.built ## a million records that wait, hundreds of lives of a schedule, the disk failing at every call
 	IXION_EXPECT=compiled IXION_DELAY_RECORDS=$${IXION_DELAY_RECORDS:-1000000} IXION_LIVES=$${IXION_LIVES:-500} IXION_FAULTS=all \
 	  IXION_DELAY_KILLS=$${IXION_DELAY_KILLS:-100} IXION_DELAY_SEEDS=$${IXION_DELAY_SEEDS:-500} \
-	  IXION_DELAY_FAILOVERS=$${IXION_DELAY_FAILOVERS:-50} $(BIN)/python -m pytest $(SIDE_BY_SIDE) --timeout=0 tests/delay $(ARGS)
+	  IXION_DELAY_FAILOVERS=$${IXION_DELAY_FAILOVERS:-50} $(SIDE_BY_SIDE) $(BIN)/python -m pytest --timeout=0 tests/delay $(ARGS)
 
 soak-amplify: .venv/.built ## searches for the requests that cost most; writes docs/amplification.md   ARGS="--seconds 60"
 	$(BIN)/python -m tests.hostile.amplify $(ARGS)

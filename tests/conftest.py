@@ -18,7 +18,6 @@ from tests.shares import (
     pytest_runtest_makereport,
     pytest_sessionfinish,
     pytest_terminal_summary,
-    pytest_xdist_make_scheduler,
 )
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "pytest_runtest_makereport",
     "pytest_sessionfinish",
     "pytest_terminal_summary",
-    "pytest_xdist_make_scheduler",
     "zookeeper",
 ]
 

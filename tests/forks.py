@@ -1,9 +1,9 @@
-"""Shares the tests among forks of the process that collected them: `make quick`, with IXION_FORKS=6.
+"""Shares the tests among forks of the process that collected them: IXION_FORKS=6.
 
-pytest-xdist starts processes that each collect all tests, 4 seconds of processor time for each of them. A fork has the
-tests already. It runs a file, sends the reports of each test when the test has ended, and gets the next file. The first
-process only reports, so it can always fork again: a fork that dies fails the test it was running, and a new one runs
-the rest of the file.
+Processes that are started (pytest-xdist) each collect all tests, which takes 4 seconds of processor time. A fork has
+the tests already. It runs a file, sends the reports of each test when the test has ended, and gets the next file. The
+first process only reports, so it can always fork again: a fork that dies fails the test it was running, and a new one
+runs the rest of the file.
 
 Fixtures that a whole session or package shares end with each file, or each row of TOGETHER (shares.py).
 """
@@ -117,7 +117,7 @@ def report(session: pytest.Session, test: pytest.Item, reports: list[pytest.Test
 
 
 def death_of(fork: Fork, test: pytest.Item) -> pytest.TestReport:
-    """A report of no phase, as pytest-xdist makes it."""
+    """A report of no phase: nobody knows which one it was in."""
     said = f"the process that ran it ended with {fork.process.exitcode}"
     return pytest.TestReport(test.nodeid, test.location, {}, "failed", said, "???")  # type: ignore[arg-type]
 

@@ -2,8 +2,7 @@
 
 `slow` are the tests named below, which take seconds on a quiet machine, and any with that mark. `spark` is every test
 with the fixture `spark_parts`. `jvm` need not be marked: `devtools.parts.need` notes when a test asks for one.
-`make quick` (IXION_QUICK) skips all three; every run ends with the time that each took. Its processes are forks
-(forks.py), those of `make test` are pytest-xdist's.
+`make quick` (IXION_QUICK) skips all three; every run ends with the time that each took.
 
 `make test` runs the tests interpreted, beside the build, and then compiled. The interpreted pass (IXION_AGAIN) leaves
 out the tests named in `ONCE` and those that need a JVM: once is enough. The compiled pass leaves out the tests named in
@@ -22,7 +21,6 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
 
 from devtools import parts
 
@@ -219,13 +217,6 @@ ALLOWED = frozenset(
 )
 
 
-class LoadFolders(LoadFileScheduling):  # type: ignore[misc]
-    """Gives a process a file or one of the rows in TOGETHER at a time."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid)
-
-
 def left_out() -> tuple[str, ...]:
     """The tests that this run does not have; in a pass of `make test`, the other one has them."""
     return SLOW if QUICK else ONCE if AGAIN else BESIDE_THE_BUILD if COMPILED else ()
@@ -247,11 +238,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         TESTS in path.parents and is_left_out(path) for path in paths
     ):
         session.exitstatus = pytest.ExitCode.OK
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFolders:
-    return LoadFolders(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,7 +14,10 @@ pytestmark = pytest.mark.skipif(
     reason="the same in both runs; done in the compiled one",
 )
 
-CONFTEST = "from tests.unsteady import pytest_sessionfinish, pytest_terminal_summary\n"
+CONFTEST = """
+from tests.forks import pytest_runtestloop
+from tests.unsteady import pytest_sessionfinish, pytest_terminal_summary
+"""
 SECOND_TIME = """
 from pathlib import Path
 
@@ -39,9 +42,9 @@ def test_after_the_test(broken_after): assert second_time('c')
 """
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_a_run_succeeds_if_every_failed_test_passes_alone(tmp_path: Path, workers: int) -> None:
-    code, said = run(tmp_path, SECOND_TIME + IN_THE_TEST + AFTER_THE_TEST + "def test_good(): pass\n", workers=workers)
+@pytest.mark.parametrize("forks", [0, 2])
+def test_a_run_succeeds_if_every_failed_test_passes_alone(tmp_path: Path, forks: int) -> None:
+    code, said = run(tmp_path, SECOND_TIME + IN_THE_TEST + AFTER_THE_TEST + "def test_good(): pass\n", forks=forks)
     assert code == 0, said
     assert "unsteady: passed only when run again: test_it.py::test_in_the_test, test_it.py::test_after_the_test" in said
     assert "AssertionError: the first time" in said
@@ -71,7 +74,7 @@ def test_more_failures_than_allowed_are_left_alone(tmp_path: Path) -> None:
 
 def test_a_crash_is_never_forgiven(tmp_path: Path) -> None:
     dies = "import os\ndef test_dies():\n    if not second_time('a'): os._exit(3)\n"
-    code, said = run(tmp_path, SECOND_TIME + dies, workers=1)
+    code, said = run(tmp_path, SECOND_TIME + dies, forks=2)
     assert (code, "once more" in said) == (1, False), said
     assert "1 failed" in said.splitlines()[-1]
 
@@ -91,16 +94,17 @@ def test_without_the_variable_nothing_runs_again(tmp_path: Path) -> None:
     assert (code, "once more" in said) == (1, False), said
 
 
-def run(folder: Path, tests: str, *words: str, workers: int = 0, most: int = 5) -> tuple[int, str]:
+def run(folder: Path, tests: str, *words: str, forks: int = 0, most: int = 5) -> tuple[int, str]:
     (folder / "test_it.py").write_text(tests)
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -q\n")
     here = str(Path(__file__).parent.parent)
     ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "xdist", "-n", str(workers), *words],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
         cwd=folder,
         env={name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "IXION", "CI"))}
-        | {"IXION_RERUN": str(most), "PYTHONPATH": here, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        | {"IXION_RERUN": str(most), "IXION_FORKS": str(forks)}
+        | {"PYTHONPATH": here, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=120,

@@ -32,7 +32,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
     """As the innermost wrapper: after the other processes have ended, before the summary is written."""
     result = yield
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or hasattr(session.config, "workerinput"):
+    if reporter is None:
         return result
     failed = tests_to_repeat(reporter, session)
     if not failed:
