@@ -117,7 +117,7 @@ def report(session: pytest.Session, test: pytest.Item, reports: list[pytest.Test
 
 
 def death_of(fork: Fork, test: pytest.Item) -> pytest.TestReport:
-    """A report of no phase: nobody knows which one it was in."""
+    """A report of no phase: the first process does not know which one it was in."""
     said = f"the process that ran it ended with {fork.process.exitcode}"
     return pytest.TestReport(test.nodeid, test.location, {}, "failed", said, "???")  # type: ignore[arg-type]
 
