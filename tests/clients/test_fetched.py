@@ -6,6 +6,7 @@ from ixion.clients.fetched import Fetched
 from ixion.clients.metadata import TopicPartition
 from ixion.protocol.messages.k01_fetch import AbortedTransaction
 from ixion.records.batch import BatchView
+from ixion.records.batches import iter_batches
 from ixion.records.builder import BatchBuilder
 from ixion.records.control import transaction_marker
 
@@ -78,3 +79,12 @@ def test_nothing_came() -> None:
     fetched = Fetched(PLACE, 9, [], 9, None)
     assert offsets(fetched) == []
     assert fetched.next_offset == 9
+
+
+def test_columns_of_a_view_refer_to_one_copy_of_it() -> None:
+    whole = memoryview(b"".join(bytes(data(offset, 1, 2, transactional=False).as_view()) for offset in (0, 2, 4)))
+    fetched = Fetched(PLACE, 1, list(iter_batches(whole)), 6, None)
+    (columns,) = fetched.columns(5)
+    assert list(columns.offsets) == [1, 2, 3, 4]
+    assert columns.values.source == whole
+    assert [columns.values[row] for row in range(4)] == [record.value for record in fetched.records()][:4]

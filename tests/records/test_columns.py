@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.records.batch import BatchView, TimestampType
+from ixion.records.batches import iter_batches
 from ixion.records.builder import BatchBuilder
 from ixion.records.columns import Columns, read_columns
 from ixion.records.compression import Codec, compress
@@ -49,6 +50,7 @@ def records(batches: Iterable[BatchView], start: int = 0, end: int = 2**61) -> l
     span=st.tuples(st.integers(0, 80), st.integers(0, 80)),
     max_rows=st.integers(1, 50),
     max_bytes=st.integers(1, 2000),
+    together=st.booleans(),
 )
 @settings(max_examples=200, deadline=None)
 def test_they_agree_with_the_records_one_by_one(
@@ -59,6 +61,7 @@ def test_they_agree_with_the_records_one_by_one(
     span: tuple[int, int],
     max_rows: int,
     max_bytes: int,
+    together: bool,
 ) -> None:
     views = []
     offset = base
@@ -68,6 +71,8 @@ def test_they_agree_with_the_records_one_by_one(
             assert builder.append_at(offset, key, value, headers, timestamp)
             offset += gap
         views.append(BatchView(builder.build()))
+    if together:
+        views = list(iter_batches(b"".join(bytes(view.as_view()) for view in views)))
     everything = records(views)
     offsets = [row[0] for row in everything] or [base]
     start = offsets[span[0] % len(offsets)]
@@ -78,6 +83,11 @@ def test_they_agree_with_the_records_one_by_one(
     assert all(0 < len(columns) <= max_rows for columns in found)
     kinds = [kind for columns in found for kind in columns.timestamp_types]
     assert kinds == [view.timestamp_type for view in views for one in view if start <= one.offset < end]
+    for columns in found:
+        for column in (columns.keys, columns.values):
+            listed = [column[row] for row in range(len(column))]
+            assert column.data == b"".join(each or b"" for each in listed)  # gathers them
+            assert [column[row] for row in range(len(column))] == listed
 
 
 def test_the_example_of_the_module() -> None:
@@ -103,6 +113,48 @@ def test_values_of_any_size_stand_one_behind_the_other() -> None:
     (columns,) = read_columns([BatchView(builder.build())])
     assert columns.values.data == b"".join(values)
     assert [columns.values[row] for row in range(len(values))] == values
+
+
+def two_batches() -> bytes:
+    """Offsets 0 to 3, values "0", null, "2", null, in one `bytes` object."""
+    made = b""
+    for base in (0, 2):
+        builder = BatchBuilder(base_offset=base)
+        builder.append(b"k", b"%d" % base)
+        builder.append(None, None)
+        made += builder.build()
+    return made
+
+
+def test_uncompressed_batches_of_one_object_are_not_copied() -> None:
+    made = two_batches()
+    (columns,) = read_columns(iter_batches(made))
+    assert columns.keys.source is columns.values.source is made
+    assert [columns.values[row] for row in range(4)] == [b"0", None, b"2", None]
+    assert columns.values.data == b"02"
+    assert list(memoryview(columns.values.ends).cast("i")) == [0, 1, 1, 2, 2]
+    assert columns.values.source is not made  # which may be freed now
+
+
+def test_batches_of_two_objects_or_in_another_order_are_copied() -> None:
+    made = two_batches()
+    first, second = iter_batches(made)
+    for views in ([second, first], [first, BatchView(bytes(second.as_view()))]):
+        (columns,) = read_columns(views)
+        assert columns.values.is_dense
+        expected = [record.value for view in views for record in view]
+        assert [columns.values[row] for row in range(4)] == expected
+        assert columns.keys.data == b"kk"
+
+
+def test_columns_without_a_byte_keep_no_source() -> None:
+    builder = BatchBuilder()
+    for value in (None, b"", None):
+        builder.append(None, value)
+    (columns,) = read_columns([BatchView(builder.build())])
+    assert (columns.keys.source, columns.values.source) == (b"", b"")
+    assert [columns.values[row] for row in range(3)] == [None, b"", None]
+    assert list(memoryview(columns.values.ends).cast("i")) == [0] * 4
 
 
 def test_rows_that_are_not_there() -> None:

@@ -21,6 +21,7 @@ from ixion.protocol.messages.k01_fetch import AbortedTransaction
 from ixion.records.batch import BatchView
 from ixion.records.columns import Columns, read_columns
 from ixion.records.control import ControlType, control_type
+from ixion.records.layout import Buffer
 from ixion.records.record import Record
 from ixion.records.walker import FAR
 
@@ -75,6 +76,18 @@ class Fetched:
         """The same records as columns, those before `end_offset`. KafkaError as above, and the rows since the last
         columns are lost."""
         try:
-            yield from read_columns(self.batches(), self.offset, end_offset)
+            yield from read_columns(self._in_bytes(), self.offset, end_offset)
         except KafkaError as error:
             raise KafkaError(error.code, f"{self.partition}: {error.message}") from None
+
+    def _in_bytes(self) -> Iterator[BatchView]:
+        """The same batches, the uncompressed ones all in one `bytes` object: columns refer to it and copy no record."""
+        buffer: Buffer = b""
+        data = b""
+        for batch in self.batches():
+            if batch.codec_id == 0 and not isinstance(batch.buffer, bytes):
+                if batch.buffer is not buffer:
+                    buffer = batch.buffer
+                    data = bytes(buffer)
+                batch = BatchView(data, batch.position)
+            yield batch

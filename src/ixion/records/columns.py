@@ -14,8 +14,17 @@ The buffers are laid out as Arrow wants them, little-endian, so that pyarrow tak
 Example, the records (offset 5, key "a", value null) and (offset 6, key "bc", value ""): offsets 5 6; keys.data "abc",
 keys.ends 0 1 3; values.data "", values.ends 0 0 0, values.validity 0b10.
 
+Bytes are copied late, and once. If all rows of a column lie in one `bytes` object (uncompressed batches of one fetch),
+the column refers to it and holds two i32 for each row, its start and its end:
+
+    source  ..a...bc.....    spans  2 3 6 8    rows "a", "bc"
+
+pyarrow gathers such rows in one pass; `data` and `ends` gather them when they are first read. Rows of several objects
+(compressed batches) are copied as they are added.
+
 Columns end at `max_rows` rows, or after the record that reaches `max_bytes` of keys, values and headers, even in the
-middle of a batch. So memory is bounded by `max_bytes`, one record and one inflated batch, whatever a batch claims.
+middle of a batch. So memory is bounded by `max_bytes`, one record, one inflated batch and the source, whatever a
+batch claims.
 """
 
 from __future__ import annotations
@@ -35,6 +44,7 @@ from ixion.records.walker import FAR, Walker
 MAX_ROWS: Final = 128 * 1024
 MAX_BYTES: Final = 16 * 1024 * 1024
 LARGEST_BYTES: Final = 1 << 30  # an end is an i32, and the last record may go beyond the limit
+MAX_I32: Final = (1 << 31) - 1
 
 
 @final
@@ -42,10 +52,14 @@ LARGEST_BYTES: Final = 1 << 30  # an end is an i32, and the last record may go b
 class BinaryColumn:
     """Bytes or null per row."""
 
-    def __init__(self, count: i64, data: bytes, ends: bytes, validity: bytes, null_count: i64) -> None:
+    def __init__(
+        self, count: i64, source: bytes, spans: bytes, is_dense: bool, validity: bytes, null_count: i64
+    ) -> None:
         self.count: i64 = count
-        self.data = data
-        self.ends = ends
+        self.source = source
+        # Of each row the start and the end in `source`; of a dense column only the ends, with a 0 before them.
+        self.spans = spans
+        self.is_dense = is_dense  # whether `source` holds the rows and nothing else
         self.validity = validity  # empty if there are no nulls
         self.null_count: i64 = null_count
 
@@ -57,8 +71,41 @@ class BinaryColumn:
             raise IndexError(f"there is no row {row} among {self.count}")
         if self.null_count > 0 and not i64(self.validity[row >> 3]) >> (row & 7) & 1:
             return None
-        start = i64(read_i32_le(self.ends, 4 * row))
-        return self.data[start : i64(read_i32_le(self.ends, 4 * row + 4))]
+        at: i64 = 4 * row if self.is_dense else 8 * row
+        return self.source[i64(read_i32_le(self.spans, at)) : i64(read_i32_le(self.spans, at + 4))]
+
+    @property
+    def data(self) -> bytes:
+        self._make_dense()
+        return self.source
+
+    @property
+    def ends(self) -> bytes:
+        self._make_dense()
+        return self.spans
+
+    def _make_dense(self) -> None:
+        if not self.is_dense:
+            data, ends = gather(self.source, self.spans)
+            self.source = data.getvalue()
+            self.spans = ends.getvalue()
+            self.is_dense = True
+
+
+def gather(source: bytes, spans: bytes) -> tuple[BytesWriter, BytesWriter]:
+    """The bytes of all spans, and where each ends."""
+    data = BytesWriter()
+    ends = BytesWriter()
+    write_i32_le(ends, 0)
+    at: i64 = 0
+    while at < len(spans):
+        start = i64(read_i32_le(spans, at))
+        end = i64(read_i32_le(spans, at + 4))
+        if start < end:
+            data.write(source[start:end])
+        write_i32_le(ends, i32(len(data)))
+        at += 8
+    return data, ends
 
 
 @final
@@ -67,37 +114,63 @@ class BinaryWriter:
     """Builds a `BinaryColumn`."""
 
     def __init__(self) -> None:
-        self._data = BytesWriter()
-        self._ends = BytesWriter()
-        write_i32_le(self._ends, 0)
+        self._source = b""  # where all rows so far lie, in order, unless the column is dense
+        self._spans = BytesWriter()
+        self._end: i64 = 0  # of the last row
+        self._is_dense = False
+        self._data = BytesWriter()  # the rows of a dense column
         self._validity = BytesWriter()
         self._bits: i64 = 0  # validity bits of the rows after the last whole byte
         self.count: i64 = 0
         self.null_count: i64 = 0
-
-    @property
-    def size(self) -> i64:
-        return len(self._data)
+        self.size: i64 = 0  # bytes of all rows
 
     def add(self, data: bytes, start: i64, size: i64) -> None:
         """Add the row ``data[start:start + size]``, or null if the size is negative."""
         if size < 0:
             self.null_count += 1
+            size = 0
         else:
             self._bits |= i64(1) << (self.count & 7)
-            if size > 0:
+        if size > 0:
+            if not self._is_dense and (data is not self._source or start < self._end or start + size > MAX_I32):
+                self._change_source(data, start, size)
+            if self._is_dense:
                 self._data.write(data[start : start + size])
-        write_i32_le(self._ends, i32(len(self._data)))
+                self._end += size
+            else:
+                self._end = start + size
+            self.size += size
+        if not self._is_dense:
+            write_i32_le(self._spans, i32(self._end - size))
+        write_i32_le(self._spans, i32(self._end))
         self.count += 1
         if self.count & 7 == 0:
             self._validity.append(u8(self._bits))
             self._bits = 0
 
+    def _change_source(self, data: bytes, start: i64, size: i64) -> None:
+        """Refer to `data` from now on if no row has bytes yet; else copy the rows."""
+        if self.size == 0 and start + size <= MAX_I32:
+            self._source = data
+            return
+        self._data, self._spans = gather(self._source, self._spans.getvalue())
+        self._source = b""
+        self._end = self.size
+        self._is_dense = True
+
     def finish(self) -> BinaryColumn:
         if self.null_count > 0 and self.count & 7:
             self._validity.append(u8(self._bits))
         validity = self._validity.getvalue() if self.null_count > 0 else b""
-        return BinaryColumn(self.count, self._data.getvalue(), self._ends.getvalue(), validity, self.null_count)
+        if self._is_dense:
+            source, spans = self._data.getvalue(), self._spans.getvalue()
+        elif self.size == 0:
+            source, spans = b"", bytes(4 * int(self.count) + 4)
+        else:
+            source, spans = self._source, self._spans.getvalue()
+        is_dense = self._is_dense or self.size == 0
+        return BinaryColumn(self.count, source, spans, is_dense, validity, self.null_count)
 
 
 @final

@@ -10,6 +10,7 @@ import pytest
 from ixion.clients.consumer.arrow import arrow_schema, to_arrow
 from ixion.clients.metadata import TopicPartition
 from ixion.records.batch import BatchView, TimestampType
+from ixion.records.batches import iter_batches
 from ixion.records.builder import BatchBuilder, Headers
 from ixion.records.columns import Columns, read_columns
 
@@ -88,3 +89,24 @@ def test_the_buffers_are_handed_over_and_not_copied(name: str) -> None:
         "timestamp": found.timestamp_data,
     }[name]
     assert to_arrow(PLACE, found).column(name).buffers()[-1].address == pa.py_buffer(data).address
+
+
+def test_rows_are_gathered_from_the_fetch_they_came_in() -> None:
+    rows = [(b"k", b"v" * 1_000), (None, b""), (b"", None), (b"key", b"\xff\x00"), (None, None)] * 20
+    for count in (1, 2, 7, len(rows)):
+        made = b""
+        for base in range(0, count, 4):
+            builder = BatchBuilder(base_offset=base)
+            for key, value in rows[base : min(base + 4, count)]:
+                builder.append(key, value, HEADERS if base % 8 else (), 1_000)
+            made += builder.build()
+        (found,) = read_columns(iter_batches(made))
+        assert not found.values.is_dense
+        batch = to_arrow(PLACE, found)
+        assert not found.values.is_dense  # gathered by Arrow, into its own memory
+        batch.validate(full=True)
+        assert batch.column("key").to_pylist() == [key for key, _ in rows[:count]]
+        assert batch.column("value").to_pylist() == [value for _, value in rows[:count]]
+        assert batch.column("value").null_count == sum(value is None for _, value in rows[:count])
+        found.keys.data, found.values.data  # noqa: B018
+        assert to_arrow(PLACE, found).equals(batch)

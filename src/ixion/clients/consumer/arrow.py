@@ -3,8 +3,9 @@
     key binary, value binary, topic string, partition int32, offset int64, timestamp timestamp[ms, UTC],
     timestampType int32, headers list<struct<key: string, value: binary>>
 
-The buffers of the columns are passed on, not copied; the topic and partition columns are created here. As with the
-connector, a record without headers has null for them. pyarrow is an extra (``pip install "ixion[arrow]"``), imported by
+The buffers of the columns are passed on, not copied, except that keys and values are gathered from the fetch they came
+in; the topic and partition columns are created here. As with the connector, a record without headers has null for them.
+pyarrow is an extra (``pip install "ixion[arrow]"``), imported by
 the first call.
 """
 
@@ -67,9 +68,27 @@ def to_arrow(place: TopicPartition, columns: Columns, *, headers: bool = True) -
 def binary(kind: pyarrow.DataType, column: BinaryColumn) -> pyarrow.Array:
     import pyarrow as pa
 
+    count = len(column)
     validity = pa.py_buffer(column.validity) if column.null_count else None
-    buffers = [validity, pa.py_buffer(column.ends), pa.py_buffer(column.data)]
-    return pa.Array.from_buffers(kind, len(column), buffers, column.null_count)
+    spans, source = pa.py_buffer(column.spans), pa.py_buffer(column.source)
+    if not column.is_dense:
+        # Row, gap, row, …: to Arrow the gaps between the rows are elements too, which `take` leaves out.
+        rows = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, spans, source], 0).take(even_numbers(count))
+        _, spans, source = rows.buffers()
+    return pa.Array.from_buffers(kind, count, [validity, spans, source], column.null_count)
+
+
+def even_numbers(count: int) -> pyarrow.Array:
+    """0, 2, 4, … The longest that was asked for is kept: there are at most as many as rows in columns."""
+    import pyarrow as pa
+
+    global _even
+    if len(_even) < count:
+        _even = pa.array(range(0, 2 * count, 2), pa.int32())
+    return _even[:count]
+
+
+_even: pyarrow.Array | tuple[()] = ()
 
 
 def header_lists(columns: Columns) -> pyarrow.Array:
