@@ -21,6 +21,7 @@ from ixion.clients.consumer.ranges import read_ranges
 from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.spark import places
+from ixion.spark.archives import spare_archives
 from ixion.spark.options import Edge, Options, read_options
 from ixion.spark.split import split
 
@@ -47,6 +48,7 @@ class IxionDataSource(DataSource):
         return "ixion"
 
     def schema(self) -> str:
+        spare_archives()
         return f"{SCHEMA}, {HEADERS}" if read_options(self.options).headers else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 (Spark's signature)
@@ -59,6 +61,7 @@ class IxionDataSource(DataSource):
 class BatchReader(DataSourceReader):
     def __init__(self, options: Options) -> None:
         check_batch(options)
+        spare_archives()
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
@@ -77,6 +80,7 @@ class StreamReader(DataSourceStreamReader):
     def __init__(self, options: Options) -> None:
         if options.end is not None:
             raise ValueError("a stream has no end; leave out endingOffsets and its like")
+        spare_archives()
         self._options = options
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -129,6 +133,7 @@ def read(options: Options, task: InputPartition) -> Iterator[pyarrow.RecordBatch
     from ixion.clients.consumer.arrow import to_arrow
 
     assert isinstance(task, OffsetRange)
+    spare_archives()
     place = TopicPartition(task.topic, task.partition)
 
     def missed(count: int) -> None:
