@@ -6,6 +6,8 @@ It does what `ixion pipeline run FILE` does. The parts, in this order:
 
     python    the interpreter, and imports             plan     topics, tables, checkpoint, the plan
     spark     the JVM and the session in it            batch    the first batch, until it is in the table
+
+The JVM starts while Python imports pyspark; its processor time until then is part of `python`.
 """
 
 from __future__ import annotations
@@ -30,11 +32,17 @@ def main() -> None:
         times.append(time.time())
         cpu.append(tree_seconds(os.getpid()))
 
+    from ixion.cli.pipeline_amount import has_few
+    from ixion.pipelines.session import opened, start_spark
+    from ixion.pipelines.spec import load_spec
+
+    spec = load_spec(Path(file))
+    starting = start_spark(spec, jars=tuple(jars.split(",")), short=has_few(spec))
     from ixion.pipelines.pipeline import Pipeline
 
-    pipeline = Pipeline.from_file(file)
+    pipeline = Pipeline(spec)
     mark()
-    with pipeline.session(jars=tuple(jars.split(","))) as spark:
+    with opened(starting) as spark:
         mark()
         pipeline.run(spark, started=lambda _: mark(), report=lambda _: mark())
     found = {}

@@ -122,18 +122,25 @@ def test_only_the_newest_archives_are_kept(folder: Path, monkeypatch: pytest.Mon
 
 def test_an_archive_is_made_when_a_run_went_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark")
-    from ixion.pipelines import pipeline as pipelines
+    from ixion.pipelines import session
+    from ixion.pipelines.pipeline import Pipeline
     from ixion.pipelines.spec import read_spec
+
+    class Started:
+        def __init__(self, *_: object, class_archive: str, **__: object) -> None:
+            calls.append(class_archive)
+
+        def session(self) -> None: ...
 
     text = 'name = "p"\n[source]\ntopics = ["t"]\n[format]\ntype = "bytes"\n[[sinks]]\ntype = "parquet"\npath = "out"\n'
     calls: list[str] = []
-    monkeypatch.setattr(pipelines, "open_session", lambda *_, class_archive, **__: calls.append(class_archive))
-    monkeypatch.setattr(pipelines, "close_session", lambda _, make: calls.append(make))
+    monkeypatch.setattr(session, "Starting", Started)
+    monkeypatch.setattr(session, "close_session", lambda _, make="no": calls.append(make))
 
     def run(text: str, *, make: bool, error: bool = False) -> list[str]:
         calls.clear()
         try:
-            with pipelines.Pipeline(read_spec(text, folder=tmp_path)).session(make_archive=make):
+            with Pipeline(read_spec(text, folder=tmp_path)).session(make_archive=make):
                 if error:
                     raise KeyboardInterrupt
         except KeyboardInterrupt:

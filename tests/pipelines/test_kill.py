@@ -28,8 +28,6 @@ from tests.pipelines.three_tables import TOPIC, rows_of_tables, three_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ixion.pipelines.pipeline import Pipeline
-
 
 def batches(process: subprocess.Popen[str]) -> Iterator[int]:
     """The number of each batch as it is reported."""
@@ -189,13 +187,13 @@ def _until(condition: Any, seconds: float = PATIENCE_S) -> None:
 @pytest.mark.timeout(900)
 def test_the_commands_from_the_first_file_to_the_first_rows(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """init, check, run as a newcomer types them, in our Spark; the file is run as it is but for the port."""
-    from ixion.pipelines import Pipeline
+    from ixion.pipelines import session
 
     @contextmanager
-    def ours(self: Pipeline, **given: object) -> Iterator[SparkSession]:
+    def ours(_: object) -> Iterator[SparkSession]:
         yield lab.spark
 
-    monkeypatch.setattr(Pipeline, "session", ours)
+    monkeypatch.setattr(session, "opened", ours)
     file = lab.folder / "shop.toml"
 
     def ixion(name: str, *options: str) -> str:

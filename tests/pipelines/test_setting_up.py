@@ -163,6 +163,11 @@ def test_an_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(PipelineError, match="is Java 8"):
         need_java()
+    (tmp_path / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="11.0.2"\n')  # the program is not asked then
+    with pytest.raises(PipelineError, match="is Java 11"):
+        need_java()
+    (tmp_path / "release").write_text('JAVA_VERSION="25"\n')
+    assert need_java() == str(java)
 
 
 def test_a_broker_that_is_not_there_is_reported_at_once() -> None:

@@ -12,9 +12,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from devtools.parts import need_module
 from tests.pipelines.processes import Served
 from tests.pipelines.support import PATIENCE_S, SMALL, Lab, column, parquet_rows, send, spark_jars
 
@@ -51,12 +53,8 @@ def on_terminal(*words: str, interrupt: Callable[[int, bytes], bool] | None = No
 
 
 def has_jvm(group: int) -> bool:
-    """Spark's own, that is; before it there is a short-lived one that finds out how to start it."""
     found = subprocess.run(["ps", "-ww", "-eo", "pgid,args"], capture_output=True, text=True, check=True).stdout
-    return any(
-        line.split()[0] == str(group) and "deploy.SparkSubmit" in line and "launcher.Main" not in line
-        for line in found.splitlines()
-    )
+    return any(line.split()[0] == str(group) and "PythonGatewayServer" in line for line in found.splitlines())
 
 
 def until_gone(group: int) -> None:
@@ -167,6 +165,49 @@ def test_ctrl_c_in_a_check(lab: Lab, moment: Callable[[int, bytes], bool]) -> No
     file = lab.folder / "p.toml"
     file.write_text(f'[source]\nbootstrap = "{lab.bootstrap}"\ntopics = ["a"]\n{rest}')
     code, shown = on_terminal("check", str(file), interrupt=moment)
-    assert code == 130
+    assert code == 130, screen(shown)
     assert screen(shown)[-1] == "stopped"
     assert "Traceback" not in shown.decode()
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.7])
+@pytest.mark.parametrize("how", ["ctrl-c", "interrupt", "terminate", "kill"])
+def test_no_jvm_stays_when_a_command_is_ended_while_spark_starts(lab: Lab, how: str, after_s: float) -> None:
+    """As soon as there is a JVM, when it is not ready; and a moment later, when it is."""
+    file = lab.folder / "p.toml"
+    rest = '[format]\ntype = "text"\n[[sinks]]\ntype = "console"\n'
+    file.write_text(f'[source]\nbootstrap = "{lab.bootstrap}"\ntopics = ["{lab.topic}"]\n{rest}')
+    command = [sys.executable, "-m", "ixion", "pipeline", "check", str(file), "--jars", ",".join(spark_jars("kafka"))]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not has_jvm(process.pid):
+        assert process.poll() is None
+    time.sleep(after_s)
+    if how == "ctrl-c":
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        process.send_signal({"interrupt": signal.SIGINT, "terminate": signal.SIGTERM, "kill": signal.SIGKILL}[how])
+    said = process.communicate(timeout=PATIENCE_S)[1]
+    expected = {"terminate": -signal.SIGTERM, "kill": -signal.SIGKILL}.get(how, 130)
+    assert process.returncode == expected, said
+    assert "Traceback" not in said
+    until_gone(process.pid)
+
+
+def test_an_error_that_follows_an_interrupt_is_the_interrupt() -> None:
+    """Calls to the JVM that clean up fail on the connection of the call that was interrupted."""
+    need_module("pyspark")
+    from ixion.pipelines import Pipeline
+    from ixion.pipelines.spec import read_spec
+
+    class Interrupted:
+        @property
+        def sparkContext(self) -> object:  # noqa: N802 - Spark's name
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise OSError("Answer from Java side is empty")
+
+    text = '[source]\ntopics = ["a"]\n[format]\ntype = "text"\n[[sinks]]\ntype = "console"\n'
+    spark: Any = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        Pipeline(read_spec(f'name = "p"\n{text}', folder=Path("/nowhere"))).check(spark)

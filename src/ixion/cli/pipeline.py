@@ -23,7 +23,7 @@ def init(file: Path, force: bool) -> None:
 def check(file: Path, against: str | None, master: str | None, conf: list[str], jars: str, verbose: bool) -> None:
     from ixion.cli.pipeline_run import Job, guarded, plan_lines
 
-    with guarded(verbose), Job(file, master, conf, jars, verbose) as job:
+    with guarded(verbose), Job(file, master, conf, jars, verbose, is_short=lambda _: True) as job:
         plan = job.pipeline.check(job.spark, against=against)
         for line in plan_lines(job.pipeline.spec, plan):
             print(line)
@@ -46,6 +46,7 @@ def run(
     metrics_port: int | None,
     verbose: bool,
 ) -> None:
+    from ixion.cli.pipeline_amount import has_few
     from ixion.cli.pipeline_run import Job, guarded, pause_ms, run_job
 
     with guarded(verbose):
@@ -69,10 +70,12 @@ def run(
                 verbose=verbose,
             )
             return
-        with Job(file, master, conf, jars, verbose, make_archive=True) as job:
+        follows = follow or every is not None
+        short = (lambda _: False) if follows else has_few
+        with Job(file, master, conf, jars, verbose, make_archive=True, is_short=short) as job:
             stopped = run_job(
                 job,
-                follow=follow or every is not None,
+                follow=follows,
                 every_ms=every_ms,
                 again=again,
                 new_rules=new_rules,

@@ -7,7 +7,7 @@ import logging
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -70,6 +70,7 @@ class Job:
         *,
         reach_broker: bool = True,
         make_archive: bool = False,
+        is_short: Callable[[PipelineSpec], bool] = lambda _: False,
     ) -> None:
         self._file: Final = file
         self._master: Final = master
@@ -78,6 +79,7 @@ class Job:
         self._verbose: Final = verbose
         self._reach_broker: Final = reach_broker
         self._make_archive: Final = make_archive
+        self._is_short: Final = is_short  # whether Spark will have little to do; asked once the broker answers
         self._stack: Final = ExitStack()
 
     def __enter__(self) -> Job:
@@ -87,22 +89,22 @@ class Job:
                 live.update(f"looking for {spec.source.bootstrap}")
                 need_reachable(spec.source.bootstrap, spec.source.options.get("kafka.security.protocol", "PLAINTEXT"))
             live.update("starting Spark")
-            try:
-                from ixion.pipelines.pipeline import Pipeline
-                from ixion.pipelines.session import own_interrupts
-            except ImportError:
-                raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
+            from ixion.pipelines.session import opened, own_interrupts, start_spark
+
+            starting = start_spark(
+                spec,
+                master=self._master,
+                conf=self._conf,
+                jars=self._jars,
+                make_archive=self._make_archive,
+                short=self._is_short(spec),
+                verbose=self._verbose,
+            )
+            from ixion.pipelines.pipeline import Pipeline  # imports pyspark, while the JVM starts
+
             self.pipeline = Pipeline(spec)
             with own_interrupts():
-                self.spark = self._stack.enter_context(
-                    self.pipeline.session(
-                        master=self._master,
-                        conf=self._conf,
-                        jars=self._jars,
-                        make_archive=self._make_archive,
-                        verbose=self._verbose,
-                    )
-                )
+                self.spark = self._stack.enter_context(opened(starting))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
@@ -24,7 +24,7 @@ from ixion.pipelines.registered import settle_writers
 from ixion.pipelines.replay import Replay, Replayed
 from ixion.pipelines.running import Running
 from ixion.pipelines.schema import refuse_registry_records, settle_schema
-from ixion.pipelines.session import close_session, jvm_pid, open_session
+from ixion.pipelines.session import jvm_pid, opened, start_spark
 from ixion.pipelines.sinks.change import Change
 from ixion.pipelines.sinks.evolve import apply_changes, plan_changes
 from ixion.pipelines.sinks.fit import add_columns, existing_table, refuse_other_quarantine, refuse_unfit
@@ -85,22 +85,11 @@ class Pipeline:
 
         MAKE_ARCHIVE: if there is no class archive (see `archive`), create one after a successful end.
         """
-        spec = self.spec
-        spark = open_session(
-            f"ixion pipeline {spec.name}",
-            formats=spec.formats() | {spec.format.type},
-            master=master or spec.spark.master,
-            conf={**spec.spark.conf, **(conf or {})},
-            jars=(*jars, *spec.spark.jars),
-            class_archive="off" if not spec.spark.class_archive else "note" if make_archive else "use",
-            verbose=verbose,
+        starting = start_spark(
+            self.spec, master=master, conf=conf, jars=jars, make_archive=make_archive, verbose=verbose
         )
-        made: Literal["no", "later"] = "no"
-        try:
+        with opened(starting) as spark:
             yield spark
-            made = "later"
-        finally:
-            close_session(spark, make=made)
 
     def check(self, spark: SparkSession, *, against: str | None = None) -> Plan:
         """Check settings, topics, schema and SQL; write nothing.
@@ -335,7 +324,15 @@ def _planned(sink: TableSink, fields: list[StructField], spark: SparkSession) ->
 def _explained() -> Iterator[None]:
     try:
         yield
-    except KeyboardInterrupt:
-        raise
     except Exception as error:
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from None
         raise explain(error) from error
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether ERROR came after Ctrl-C: a call to the JVM that is interrupted lets the calls that clean up fail."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__context__
+    return cause is not None

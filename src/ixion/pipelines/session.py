@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import logging
 import os
 import re
@@ -11,21 +12,24 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ixion.pipelines import jars as jar_files
 from ixion.pipelines.archive import Archive, archive_for, make_archive, make_in_background
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.java import need_java
 from ixion.pipelines.java_classes import java_class, keep_classes
+from ixion.pipelines.launch import Jvm, JvmEnded, can_launch
 from ixion.pipelines.master import is_one_process, need_master
 from ixion.pipelines.words import innermost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from ixion.pipelines.spec import PipelineSpec
 
 _EXTENSIONS: Final = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
@@ -46,6 +50,11 @@ _SHORT_RUNS: Final = (
     "-XX:Tier4CompileThreshold=150000",
     "-XX:Tier4BackEdgeThreshold=400000",
 )
+# For a run with little to do: its code is not optimised at all, and memory is collected in the simplest way. Without
+# the second compiler, Java would keep less compiled code than Spark has.
+_SMALL_RUNS: Final = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m")
+_SMALL_HEAP: Final = "-XX:+UseParallelGC"
+_OF_JAVA: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")  # variables that every Java reads
 # Variables that Spark's launch script looks at.
 _LAST_ON_CLASS_PATH: Final = "SPARK_DIST_CLASSPATH"
 _OF_LAUNCHER: Final = "SPARK_LAUNCHER_OPTS"
@@ -68,6 +77,9 @@ _ALWAYS: Final = {
 }
 
 
+ClassArchive = Literal["off", "use", "note"]
+
+
 def open_session(
     name: str,
     *,
@@ -75,7 +87,7 @@ def open_session(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     jars: Iterable[str] = (),
-    class_archive: Literal["off", "use", "note"] = "use",
+    class_archive: ClassArchive = "use",
     verbose: bool = False,
 ) -> SparkSession:
     """A session with the Kafka connector and the jars for FORMATS (of tables and records); CONF overrides everything.
@@ -83,59 +95,167 @@ def open_session(
     CLASS_ARCHIVE: start the JVM with a class archive if there is one (see `archive`). With "note", if there is none,
     its classes are noted, and `close_session` creates one from them.
     """
-    java = need_java()
-    need_master(master or "local[*]")
-    try:
-        import pyspark
+    return Starting(
+        name, formats=formats, master=master, conf=conf, jars=jars, class_archive=class_archive, verbose=verbose
+    ).session()
+
+
+class Starting:
+    """Spark while it starts. The arguments are those of `open_session`; SHORT says that it will have little to do.
+
+    If the JVM can be started without pyspark (see `launch`), this is done at once, and it starts while Python imports
+    pyspark. Other ways wait for `session`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        formats: Iterable[str] = (),
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        jars: Iterable[str] = (),
+        class_archive: ClassArchive = "use",
+        short: bool = False,
+        verbose: bool = False,
+    ) -> None:
+        self._name: Final = name
+        self._master: Final = master or "local[*]"
+        self._verbose: Final = verbose
+        self._java: Final = need_java()
+        need_master(self._master)
+        home, version = _pyspark()
+        self._home: Final = home
+        formats = set(formats)
+        carried = self._home / "jars"
+        self._found: Final = jar_files.find(jar_files.needed(version, formats), jars, carried)
+        here = is_one_process(self._master) and not _has_jvm()
+        self._on_class_path: Final = [file for file in self._found.files if here and ":" not in file]
+        shipped = replace(
+            self._found, files=tuple(file for file in self._found.files if file not in self._on_class_path)
+        )
+        settings = _settings(formats, shipped, self._master, conf or {})
+        if here:
+            settings = self._with_java_options(settings, carried, class_archive, short=short)
+        self._settings: Final = settings
+        self._log: Final = None if verbose else _new_log()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the JVM starts Python workers
+        self._jvm: Jvm | None = None
+        if here and can_launch(version, self._home, settings):
+            with _uninterrupted(), _open_log(self._log) as output:
+                self._jvm = Jvm(self._java, self._home, self._on_class_path, self._open_settings(), output)
+
+    def session(self) -> SparkSession:
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
-    except ImportError:
-        raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
-    formats = set(formats)
-    carried = Path(pyspark.__file__).parent / "jars"
-    found = jar_files.find(jar_files.needed(pyspark.__version__, formats), jars, carried)
-    builder = SparkSession.builder.appName(name).master(master or "local[*]")
-    here = is_one_process(master or "local[*]") and SparkContext._gateway is None
-    on_class_path = [file for file in found.files if here and ":" not in file]
-    shipped = replace(found, files=tuple(file for file in found.files if file not in on_class_path))
-    settings = _settings(formats, shipped, master or "local[*]", conf or {})
-    archive = None
-    if here and class_archive != "off":
-        archive = archive_for(
-            java, [*carried.glob("*.jar"), *map(Path, on_class_path)], settings.get(_JAVA_OPTIONS, "")
-        )
-    if here:
-        settings[_JAVA_OPTIONS] = " ".join([*_SHORT_RUNS, settings.get(_JAVA_OPTIONS, "")]).strip()
-    if archive is not None and (archive.there or class_archive == "note"):
-        quoted = [
-            f'"{option}"' for option in archive.options
-        ]  # Spark splits them at blanks; a folder's name may have one
-        settings[_JAVA_OPTIONS] = " ".join([settings.get(_JAVA_OPTIONS, ""), *quoted]).strip()
-        settings[_ARCHIVE] = "" if archive.there else str(archive.file)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    log = None if verbose else _new_log()
-    try:
-        with _output_to(log), _launched_with(on_class_path):
-            # Every user of the machine can read the JVM's command line: settings with passwords are set afterwards.
-            open_settings = [item for item in settings.items() if not re.search(_HIDDEN, item[0])]
-            open_settings.append(("spark.master", master or "local[*]"))  # some of the launch depends on it
-            with _uninterrupted():
-                SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(open_settings))
+
+        builder = SparkSession.builder.appName(self._name).master(self._master)
+        for key, value in self._settings.items():
+            builder = builder.config(key, value)
+        try:
+            if self._jvm is not None:
+                self._jvm.wait()
+                with _uninterrupted(), self._jvm.found():
+                    SparkContext._ensure_initialized()
+                    gateway: Any = SparkContext._gateway
+                    gateway.proc = self._jvm.process  # and so its pipe is kept
+            else:
+                with _uninterrupted(), _output_to(self._log), _launched_with(self._on_class_path):
+                    SparkContext._ensure_initialized(
+                        conf=SparkConf(loadDefaults=False).setAll([*self._open_settings().items()])
+                    )
             session = builder.getOrCreate()
-    except Exception as error:
-        if log:
-            atexit.unregister(log.unlink)  # it is named in the error
-        raise _did_not_start(error, found.packages, log) from error
-    keep_classes(session)
-    if found.packages:
-        given = session.conf.get("spark.jars", "") or ""
-        jar_files.note_files(found.packages, [file for file in given.split(",") if file and file not in found.files])
-    session.sparkContext.setLogLevel("WARN" if verbose else "ERROR")
-    if not verbose:  # it prints the stack of every failed batch, which we report in plain words
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    return session
+        except Exception as error:
+            if self._log:
+                atexit.unregister(self._log.unlink)  # it is named in the error
+            raise _did_not_start(error, self._found.packages, self._log) from error
+        keep_classes(session)
+        if self._found.packages:
+            given = session.conf.get("spark.jars", "") or ""
+            new = [file for file in given.split(",") if file and file not in self._found.files]
+            jar_files.note_files(self._found.packages, new)
+        session.sparkContext.setLogLevel("WARN" if self._verbose else "ERROR")
+        if not self._verbose:  # it prints the stack of every failed batch, which we report in plain words
+            logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        return session
+
+    def _open_settings(self) -> dict[str, str]:
+        """Every user of the machine can read the JVM's command: settings with passwords are set afterwards."""
+        shown = {name: value for name, value in self._settings.items() if not re.search(_HIDDEN, name)}
+        return {**shown, "spark.master": self._master}  # some of the launch depends on it
+
+    def _with_java_options(
+        self, settings: dict[str, str], carried: Path, class_archive: ClassArchive, *, short: bool
+    ) -> dict[str, str]:
+        given = settings.get(_JAVA_OPTIONS, "")
+        options = [*_SHORT_RUNS, *(_SMALL_RUNS if short else ()), given]
+        if short and "GC" not in " ".join((given, *(os.environ.get(name, "") for name in _OF_JAVA))):
+            options.insert(0, _SMALL_HEAP)  # Java takes one collector only
+        archive = None
+        if class_archive != "off":
+            archive = archive_for(self._java, [*carried.glob("*.jar"), *map(Path, self._on_class_path)], given)
+        noted: dict[str, str] = {}
+        if archive is not None and (archive.there or class_archive == "note"):
+            # Spark splits them at blanks; a folder's name may have one.
+            options += [f'"{option}"' for option in archive.options]
+            noted = {_ARCHIVE: "" if archive.there else str(archive.file)}
+        return {**settings, _JAVA_OPTIONS: " ".join(option for option in options if option), **noted}
+
+
+def start_spark(
+    spec: PipelineSpec,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    jars: Iterable[str] = (),
+    make_archive: bool = False,
+    short: bool = False,
+    verbose: bool = False,
+) -> Starting:
+    """Start Spark with everything that a pipeline needs; see `Pipeline.session`."""
+    return Starting(
+        f"ixion pipeline {spec.name}",
+        formats=spec.formats() | {spec.format.type},
+        master=master or spec.spark.master,
+        conf={**spec.spark.conf, **(conf or {})},
+        jars=(*jars, *spec.spark.jars),
+        class_archive="off" if not spec.spark.class_archive else "note" if make_archive else "use",
+        short=short,
+        verbose=verbose,
+    )
+
+
+@contextmanager
+def opened(starting: Starting) -> Iterator[SparkSession]:
+    """The session, which is closed afterwards. After a successful end, a class archive is made if one was noted for."""
+    spark = starting.session()
+    try:
+        yield spark
+    except KeyboardInterrupt:
+        with suppress(PipelineError):  # the call to the JVM that was interrupted may have left a broken connection
+            close_session(spark)
+        raise
+    except BaseException:
+        close_session(spark)
+        raise
+    close_session(spark, make="later")
+
+
+def _pyspark() -> tuple[Path, str]:
+    """Folder and version of pyspark, which is not imported."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
+    home = Path(found.origin).parent
+    version = re.search(r"""__version__.*["']([\d.]+)""", (home / "version.py").read_text())
+    assert version is not None, f"{home} has no version"
+    return home, version[1]
+
+
+def _has_jvm() -> bool:
+    """Whether pyspark has a JVM in this process."""
+    pyspark: Any = sys.modules.get("pyspark")
+    return pyspark is not None and pyspark.SparkContext._gateway is not None
 
 
 def close_session(spark: SparkSession, *, make: Literal["no", "later", "now"] = "no") -> bool:
@@ -256,6 +376,19 @@ def _new_log() -> Path:
 
 
 @contextmanager
+def _open_log(log: Path | None) -> Iterator[int | None]:
+    """For the output of a JVM that is started meanwhile; None: its output is shown."""
+    if log is None:
+        yield None
+        return
+    target = os.open(log, os.O_WRONLY | os.O_APPEND)
+    try:
+        yield target
+    finally:
+        os.close(target)
+
+
+@contextmanager
 def _output_to(log: Path | None) -> Iterator[None]:
     """The JVM inherits these streams when it is started, and keeps them: what it says goes to LOG."""
     if log is None:
@@ -282,7 +415,7 @@ def _did_not_start(error: Exception, packages: Iterable[str], log: Path | None) 
         names = ", ".join(packages)
         return PipelineError(f"these jars were not found: {names}", hint=jar_files.how_to_get(packages))
     hint = f"Spark's own words are in {log}" if log else ""
-    exited = "JAVA_GATEWAY_EXITED" in str(error)
+    exited = isinstance(error, JvmEnded) or "JAVA_GATEWAY_EXITED" in str(error)
     faults = [line for line in said.splitlines() if re.match(r"(?:Error|Invalid|Exception)", line)]
     if exited and log and not faults:  # it would have said what it does not like
         return PipelineError("the JVM of Spark was killed while it was starting", hint=hint, retry=True)
