@@ -278,6 +278,15 @@ def test_a_csv_schema_is_inferred_from_the_lines_that_fit(lab: Lab) -> None:
     assert {"id": "b", "price": 2.5, "note": "two\nlines"} in lab.rows()
 
 
+def test_keys_that_cannot_be_columns_do_not_spoil_an_inferred_schema(lab: Lab) -> None:
+    """Their records go to the quarantine, as they would later."""
+    lab.send({"id": 1, "x": {"y": 2}}, {"id": 2, "ID": 3}, {"id": 4, "a`b": 5}, {"id": 6, "_reason": 7})
+    lab.send({"id": 8, "x": {"y": 9, "Y": 9, "c`d": 9}}, "[" * 5000)
+    figures = lab.run(f'[format]\ntype = "json"\n{OUT}')
+    assert (figures.rows_out, figures.quarantined) == (1, 5)
+    assert lab.rows() == [{"id": 1, "x": {"y": 2}}]
+
+
 def test_nothing_to_infer_from_is_reported(lab: Lab) -> None:
     with pytest.raises(PipelineError, match="no json record yet to infer a schema from") as caught:
         lab.run(f'[format]\ntype = "json"\n{OUT}')

@@ -127,6 +127,19 @@ def test_debezium_envelopes_become_rows(lab: Lab) -> None:
     assert (figures.rows_in, figures.quarantined, figures.dropped, figures.drifted) == (6, 1, 1, 1)
     assert figures.new_fields == {"payload.after.vip": "left out"}  # of the rows, not of the envelope
     assert rows(lab, "delta", "id", "name", "change_op", "change_ms") == [(1, "Ida", "u", 3)]
+    bare, empty = change("c", None, {"id": 3}, 5)["payload"], change("t", None, None, 6)
+    lab.send(bare, empty, {"id": 4})  # nothing of these becomes a row of nulls, with or without keys
+    added = text.replace("wrapped = true", "").partition('mode = "upsert"')[0]
+    figures = lab.run(added.replace("out", "added"), name="added")
+    assert (figures.rows_out, figures.quarantined, figures.dropped) == (1, 7, 1)
+    figures = lab.run(text, source='include = ["offset"]')
+    assert (figures.rows_out, figures.quarantined) == (0, 3)
+    bad = lab.spark.read.format("delta").load(str(lab.folder / "out_quarantine"))
+    assert sorted(row.reason for row in bad.where("offset > 5").collect()) == [
+        "not an envelope of Debezium",
+        "the envelope has no row; its op is t",
+        "the envelope is not in a field payload: wrapped is true; see format.wrapped",
+    ]
 
 
 def test_what_cannot_be_merged_is_found_by_check(lab: Lab) -> None:

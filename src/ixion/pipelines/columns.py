@@ -22,3 +22,4 @@ RECORD_TYPES: Final = {
     "headers": "array<struct<key:string,value:binary>>",
 }
 HIDDEN: Final = (REASON, RECORD, NEW)
+RESERVED: Final = (*HIDDEN, BROKEN, BAD_TEXT)  # no field of a record can be called so

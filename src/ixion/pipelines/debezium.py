@@ -4,18 +4,29 @@
 
 `op` is c (created), u (updated), d (deleted), r (read by a snapshot) or t (the table was truncated). With the schemas
 of Kafka Connect switched on, all this is in a field `payload`. A deleted row is taken from `before`, all others from
-`after`.
+`after`. A record that has no row there, such as the event of a truncated table, goes to the quarantine.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 OP: Final = "change_op"
 MS: Final = "change_ms"  # when the connector saw the change
+
+
+def without_row(data: Column, text: Column, *, wrapped: bool) -> Column:
+    """Why the record TEXT, read as DATA, has no row; null if it has one. WRAPPED: the envelope must be in `payload`."""
+    envelope = data["payload"] if wrapped else data
+    op, place = envelope["op"], "$.op" if wrapped else "$.payload.op"
+    elsewhere = "the envelope is not in a field payload: wrapped is true" if wrapped else "the envelope is in payload"
+    hint = F.lit(f"{elsewhere}; see format.wrapped")
+    other = F.when(F.get_json_object(text, place).isNotNull(), hint).otherwise(F.lit("not an envelope of Debezium"))
+    row = F.when(op == "d", envelope["before"]).otherwise(envelope["after"])
+    return F.when(op.isNull(), other).when(row.isNull(), F.concat(F.lit("the envelope has no row; its op is "), op))
 
 
 def unwrap(frame: DataFrame) -> DataFrame:

@@ -104,6 +104,12 @@ _KNOWN: Final = (
         False,
     ),
     (
+        r"Max iterations \(\d+\) reached|StackOverflowError",
+        "the records have too many fields, or their objects are nested too deeply, for Spark",
+        "[format] schema can leave fields out, or take a whole object as text: details STRING",
+        False,
+    ),
+    (
         r"without watermark",
         "a window or an aggregate needs a watermark before it, or it could never be written",
         'add a step before it: watermark = { column = "at", delay = "10 minutes" }',

@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ixion.pipelines.avro import parse_avro
-from ixion.pipelines.columns import BAD_TEXT, BROKEN, EXTRA, HIDDEN, NEW, REASON, RECORD, RECORD_TYPES
+from ixion.pipelines.columns import BAD_TEXT, EXTRA, HIDDEN, NEW, REASON, RECORD, RECORD_TYPES, RESERVED
+from ixion.pipelines.debezium import without_row
 from ixion.pipelines.drift import NOT_UTF8, csv_reason, json_reason, new_names
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.inner import inner_names
@@ -151,7 +152,7 @@ def record_schema(spec: FormatSpec) -> T.StructType:
         raise PipelineError(f"format.schema: {plain(first_line(str(error)))}", hint=hint) from error
     assert isinstance(schema, T.StructType)
     for name in schema.names:
-        if name in (*HIDDEN, BROKEN, BAD_TEXT):
+        if name in RESERVED:
             raise PipelineError(f"format.schema: a field cannot be called {name}, which is a name of pipelines' own")
     return schema
 
@@ -205,6 +206,9 @@ def _json(frame: DataFrame, spec: FormatSpec) -> Parsed:
     bad = F.col(_DATA)[BAD_TEXT]
     odd = ~F.col(_USUAL) | F.col(_DATA).isNull() | bad.isNotNull()
     reason = F.when(odd, json_reason(schema, text, F.col(_DATA), BAD_TEXT, F.col(_USUAL), names, spec, inner))
+    if spec.unwrap:
+        rowless = without_row(F.col(_DATA), text, wrapped="payload" in schema.names)
+        reason, odd = F.coalesce(reason, rowless), odd | rowless.isNotNull()
     if spec.registry:
         reason, odd = F.when(~header, F.lit(NO_HEADER)).otherwise(reason), ~header | odd
     return stages, fields, reason, odd

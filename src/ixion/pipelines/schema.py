@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from ixion.pipelines import avro
 from ixion.pipelines.checkpoint import Checkpoint
+from ixion.pipelines.columns import RESERVED
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.inner import ddl, with_field
 from ixion.pipelines.loss import Topic
@@ -92,7 +93,41 @@ def infer_json(spark: SparkSession, texts: list[str]) -> T.StructType | None:
     array = whole["all"].dataType
     assert isinstance(array, T.ArrayType)
     assert isinstance(array.elementType, T.StructType)
-    return array.elementType
+    fitting = _fitting(array.elementType, _key_counts(objects))
+    fields = fitting.fields if isinstance(fitting, T.StructType) else []
+    usable = [field for field in fields if field.name not in RESERVED]
+    return T.StructType(usable) if usable else None
+
+
+def _fitting(kind: T.DataType, counts: Mapping[str, int]) -> T.DataType:
+    """KIND without fields that cannot be columns: names with a backtick and, of names that differ only in case, all but
+    the most frequent by COUNTS. Later such fields are new ones (see `drift`)."""
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_fitting(kind.elementType, counts))
+    if not isinstance(kind, T.StructType):
+        return kind
+    fields = [field for field in kind.fields if "`" not in field.name]
+    usual = {field.name.lower(): field.name for field in sorted(fields, key=lambda field: counts.get(field.name, 0))}
+    fitting = [
+        T.StructField(field.name, _fitting(field.dataType, counts))
+        for field in fields
+        if usual[field.name.lower()] == field.name
+    ]
+    return T.StructType(fitting) if fitting else T.StringType()
+
+
+def _key_counts(objects: Iterable[str]) -> Counter[str]:
+    """How often each key occurs, at any depth."""
+    counts: Counter[str] = Counter()
+    left = [json.loads(text) for text in objects]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            counts.update(value.keys())
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    return counts
 
 
 def _of_csv(spark: SparkSession, spec: PipelineSpec, lines: list[str]) -> T.StructType | None:
@@ -144,7 +179,7 @@ def typical(texts: list[str], read: Callable[[str], dict[str, object] | None]) -
 def _object(text: str) -> dict[str, object] | None:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for thousands of nested brackets
         return None
     return value if isinstance(value, dict) else None
 
