@@ -71,12 +71,47 @@ def test_columns_are_added_widened_renamed_and_nested(lab: Lab, kind: str) -> No
     assert rows(lab, kind, *columns)[1] == (3, None, None, None, None)
 
 
+def test_fields_of_structs_that_the_rows_lack_are_null(lab: Lab) -> None:
+    changed = 'keys = ["id"]\norder = "id2"\nevolve = true\n'
+    tables = [("iceberg", "evolve = true\n")]
+    tables += [(kind, f'mode = "{mode}"\n{changed}') for kind in ("delta", "iceberg") for mode in ("upsert", "scd2")]
+    sinks = "".join(sink(kind, more).replace("out", f"out{number}") for number, (kind, more) in enumerate(tables))
+    types = "id INT, id2 INT, x STRUCT<a: INT, b: INT>, y ARRAY<STRUCT<a: INT, b: INT>>"
+    text = f'[format]\ntype = "json"\nschema = "{types}"\n{sinks}'
+    lab.send({"id": 1, "id2": 1, "x": {"a": 1, "b": 1}, "y": [{"a": 1, "b": 1}]})
+    lab.run(text)
+    lab.send({"id": 1, "id2": 2, "x": {"a": 2}, "y": [{"a": 2}]}, {"id": 2, "id2": 2})
+    lab.run(text.replace(", b: INT", ""))
+    for number, (kind, _) in enumerate(tables):
+        table = lab.spark.read.format(kind).load(str(lab.folder / f"out{number}"))
+        found = sorted(tuple(row) for row in table.selectExpr("id", "id2", "to_json(struct(x, y))").collect())
+        assert found[-2:] == [(1, 2, '{"x":{"a":2},"y":[{"a":2}]}'), (2, 2, "{}")]
+
+
+def goes_into(rows: str, table: str) -> bool:
+    from pyspark.sql import types as T
+
+    from ixion.pipelines.sinks.fit import _goes_into
+
+    return _goes_into(T.DataType.fromDDL(rows), T.DataType.fromDDL(table), "iceberg")
+
+
 def test_what_no_table_takes_is_refused(lab: Lab) -> None:
     lab.send({"id": 1, "name": "one"})
     lab.run(OLD + sink("delta"))
     text = OLD.replace("id INT", "id STRING") + sink("delta", "evolve = true\n")
     with pytest.raises(PipelineError, match=r"column id of delta .* is int in the table and string in the rows"):
         lab.pipeline(text).check(lab.spark)
+    for wide, narrow in (
+        ("DOUBLE", "INT"),
+        ("BIGINT", "INT"),
+        ("DECIMAL(12, 4)", "DECIMAL(10, 2)"),
+        ("BIGINT", "FLOAT"),
+    ):
+        assert not goes_into(wide, narrow)  # Iceberg would store 1 for 1.9
+        assert goes_into(narrow, "STRING")
+    for narrow, wide in (("INT", "DOUBLE"), ("INT", "DECIMAL(10, 0)"), ("FLOAT", "DOUBLE"), ("SMALLINT", "BIGINT")):
+        assert goes_into(narrow, wide)
     twice = OLD + sink("delta", 'evolve = true\nrenames = { id = "name" }\n')
     with pytest.raises(PipelineError, match="already has a column name, so id cannot be renamed to it"):
         lab.pipeline(twice).check(lab.spark)

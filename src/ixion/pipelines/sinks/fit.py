@@ -7,7 +7,7 @@ would write two kinds into one folder, and readers would mix them up.
 |---|---|---|---|---|
 | Parquet | fine | fine | refused: most readers expect one type | refused |
 | Delta | refused without mergeSchema | null | a wider number in the table is fine, else refused | refused |
-| Iceberg | refused without merge-schema | refused | cast to numbers and text, else refused | ignored |
+| Iceberg | refused without merge-schema | refused | a wider number in the table, or text, is fine | ignored |
 
 With `evolve = true` the table is changed before the first batch (see `evolve`), and missing columns are null. They
 are null with `drift.new = "add"`, too: fields that were added under an earlier checkpoint are missing under a new one.
@@ -30,6 +30,7 @@ from ixion.pipelines.sinks.iceberg import iceberg_name
 from ixion.pipelines.spec.sinks import TableSink
 
 _WHOLE: Final = ("byte", "short", "integer", "long")  # each fits into the next
+_DIGITS: Final = {"byte": 3, "short": 5, "integer": 10, "long": 19}  # of the largest number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,13 +192,23 @@ def _goes_into(rows: T.DataType, table: T.DataType, kind: str) -> bool:
     if rows.simpleString() == table.simpleString():
         return True
     if kind == "iceberg":
-        cast = isinstance(table, T.StringType) and isinstance(rows, T.AtomicType)
-        return cast or (isinstance(rows, T.NumericType) and isinstance(table, T.NumericType))
+        return (isinstance(table, T.StringType) and isinstance(rows, T.AtomicType)) or _takes_all(table, rows)
     names = rows.typeName(), table.typeName()
     if kind == "delta" and names[0] in _WHOLE and names[1] in _WHOLE:
         return _WHOLE.index(names[0]) <= _WHOLE.index(names[1])
     # Delta itself checks the types inside structs and arrays.
     return kind == "delta" and names[0] == names[1] and not isinstance(rows, T.AtomicType)
+
+
+def _takes_all(table: T.DataType, rows: T.DataType) -> bool:
+    """Whether every number of type ROWS can be stored as type TABLE. Iceberg would cut off what does not fit: 1.9
+    becomes 1, and a whole number that is too large ends the batch."""
+    if isinstance(table, T.DecimalType) and (isinstance(rows, T.DecimalType) or rows.typeName() in _DIGITS):
+        scale = rows.scale if isinstance(rows, T.DecimalType) else 0
+        before = (rows.precision - scale) if isinstance(rows, T.DecimalType) else _DIGITS[rows.typeName()]
+        return scale <= table.scale and before <= table.precision - table.scale
+    exact = {"float": ("byte", "short"), "double": ("byte", "short", "integer")}.get(table.typeName(), ())
+    return is_wider(table, rows) or rows.typeName() in exact
 
 
 def _merges(sink: TableSink) -> bool:

@@ -24,10 +24,10 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from ixion.pipelines.java_classes import java_class
 from ixion.pipelines.sinks.base import Batch, writers_of
+from ixion.pipelines.sinks.fill import with_all_columns
 from ixion.pipelines.sinks.shape import partition_column
 from ixion.pipelines.spec.sinks import TableSink
 
@@ -66,7 +66,7 @@ class IcebergWriter:
             return
         self.create(frame.where(F.lit(False)))
         staged = uuid.uuid4().hex
-        frame = _with_all(frame, self._spark.table(self.table).schema)
+        frame = with_all_columns(frame, self._spark.table(self.table).schema)
         frame.writeTo(self.table).options(**self.sink.options).option(_STAGED, staged).append()
         self._commit(staged, batch)
 
@@ -135,13 +135,6 @@ def _branch(sink: TableSink) -> str | None:
     """The branch that a sink's table names: audit of shop.db.orders.branch_audit."""
     last = sink.table.rpartition(".")[2].strip("`")
     return last.removeprefix("branch_") if last.startswith("branch_") and sink.table.count(".") > 2 else None
-
-
-def _with_all(frame: DataFrame, table: T.StructType) -> DataFrame:
-    """FRAME with all columns of TABLE; those that it lacks are null."""
-    names = {name.lower() for name in frame.columns}
-    missing = [field for field in table.fields if field.name.lower() not in names]
-    return frame.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing}) if missing else frame
 
 
 def refresh(table: str, spark: SparkSession) -> None:

@@ -29,8 +29,11 @@ from pyspark.sql import types as T
 
 from ixion.pipelines.debezium import OP
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.inner import has_objects
 from ixion.pipelines.sinks.base import Batch
 from ixion.pipelines.sinks.delta import DeltaWriter
+from ixion.pipelines.sinks.fill import with_all_fields
+from ixion.pipelines.sinks.fit import existing_table
 from ixion.pipelines.sinks.history import DELETED, OWN, chain, history_fields, merge_history
 from ixion.pipelines.sinks.iceberg import IcebergWriter, refresh
 from ixion.pipelines.spec.sinks import TableSink
@@ -63,6 +66,7 @@ class UpsertWriter:
         if self._upsert.history:
             self._write_history(frame, batch)
             return
+        frame = self._with_all_fields(frame)
         columns = [field.name for field in stored(frame.schema.fields, self._upsert)]
         changes = newest(frame, self._upsert, self._upsert.keys)
         if isinstance(self._table, DeltaWriter):
@@ -76,6 +80,7 @@ class UpsertWriter:
 
     def _write_history(self, frame: DataFrame, batch: Batch) -> None:
         upsert, table = self._upsert, self._table
+        frame = self._with_all_fields(frame)
         own = [field.name for field in frame.schema.fields if field.name != TOMBSTONE]
         changes = newest(frame, upsert, (*upsert.keys, upsert.order))
         fields = stored(frame.schema.fields, upsert)
@@ -95,6 +100,12 @@ class UpsertWriter:
             versions = chain(changes, self._spark.table(table.table), own, upsert, _DELETE)
             merge_history(table.table, versions, own, upsert, _DELETE)
             table.note(batch)
+
+    def _with_all_fields(self, frame: DataFrame) -> DataFrame:
+        """FRAME with the fields that its structs have in the table, if there is one."""
+        if not any(has_objects(field.dataType) for field in frame.schema.fields):
+            return frame
+        return with_all_fields(frame, existing_table(self.sink, self._spark).schema)
 
 
 def stored(fields: Sequence[T.StructField], upsert: UpsertSpec) -> list[T.StructField]:
