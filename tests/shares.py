@@ -156,6 +156,7 @@ ONCE = (
     "quota",
     "real_clients",
     "records/test_bombs.py",
+    "records/test_columns.py::test_memory_is_bounded_by_the_columns_and_not_by_the_batch",
     "sasl",
     "security",
     "test_documents.py",
@@ -172,11 +173,12 @@ ONCE = (
 BESIDE_THE_BUILD = ("delay/test_off.py", "pipelines")
 
 # Of the processes that share the tests, one runs all tests of a row: they share a Spark, a Kafka, a ZooKeeper or a JVM.
-# The rows that take longest begin first. All other tests are shared by file: LONGEST first, then slow ones. Two
-# processes, each with a Spark of its own, share the pipelines: the first row has about half of their time, the third
-# what is not in it. The second starts a cluster of its own and needs neither.
+# The rows that take longest begin first. All other tests are shared by file: LONGEST first, then slow ones. Three
+# processes, each with a Spark of its own, share the pipelines, about a third of their time in each: the first two rows,
+# and the fourth, which has the rest. The third starts a cluster of its own and needs none.
 TOGETHER = (
-    tuple(f"pipelines/test_{name}.py" for name in ("evolve", "replay", "sinks", "steps", "upkeep", "upsert")),
+    tuple(f"pipelines/test_{name}.py" for name in ("evolve", "history", "steps", "upsert")),
+    tuple(f"pipelines/test_{name}.py" for name in ("backfill", "formats", "loss", "replay", "sinks", "upkeep")),
     ("pipelines/test_cluster.py",),
     ("pipelines",),
     ("cli", "clients/test_apache_kafka.py", "clients/admin/test_calls.py")
