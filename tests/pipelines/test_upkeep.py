@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ixion.pipelines.errors import PipelineError
 from tests.pipelines.crash import crash_after_a_batch
 from tests.pipelines.support import PATIENCE_S, Lab, column
 
