@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from devtools.parts import need_module
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.registry import HttpRegistry, open_registry
 from ixion.pipelines.spec.registry import RegistrySpec
@@ -55,6 +56,40 @@ def test_each_record_is_read_with_its_own_schema(lab: Lab) -> None:
     assert (figures.rows_out, figures.quarantined) == (1, 1)
     assert column(lab.rows(), "n") == [1, 2, 3]
     assert "not in the schema registry: id 13" in column(lab.rows("out_quarantine"), "reason")
+
+
+def test_avro_schemas_refer_to_others(tmp_path: Path) -> None:
+    """The definition of a type takes the place of its first use; a definition may refer to others."""
+    need_module("pyspark")
+    from ixion.pipelines.avro_references import whole_schema
+
+    def entry(number: int, schema: Any, *references: tuple[str, str]) -> None:
+        write(tmp_path, f"s{number}", 1, number, schema)
+        path = tmp_path / f"s{number}/1.json"
+        listed = [{"name": name, "subject": subject, "version": 1} for name, subject in references]
+        path.write_text(json.dumps({**json.loads(path.read_text()), "references": listed}))
+
+    city = {"type": "enum", "name": "shop.City", "symbols": ["Graz"]}
+    place = {"type": "record", "name": "Place", "namespace": "shop", "fields": [{"name": "city", "type": "City"}]}
+    fields = [
+        {"name": "to", "type": ["null", "shop.Place"]},
+        {"name": "by", "type": {"type": "array", "items": "Place"}},
+    ]
+    order = {"type": "record", "name": "shop.Order", "fields": fields}
+    entry(1, city)
+    entry(2, place, ("shop.City", "s1"))
+    entry(3, order, ("shop.Place", "s2"))
+    entry(4, order, ("shop.Place", "gone"))
+    registry = open_registry(RegistrySpec(url=str(tmp_path)))
+    found = registry.by_id(3)
+    assert found is not None
+    whole = json.loads(whole_schema(registry, found))
+    assert whole["fields"][0]["type"] == ["null", {**place, "fields": [{"name": "city", "type": city}]}]
+    assert whole["fields"][1]["type"]["items"] == "Place"
+    lost = registry.by_id(4)
+    assert lost is not None
+    with pytest.raises(PipelineError, match=r"no version 1 of subject gone, which defines shop\.Place"):
+        whole_schema(registry, lost)
 
 
 def test_a_registry_gives_the_columns_of_json(lab: Lab) -> None:

@@ -21,6 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ixion.pipelines.avro import HEADER_BYTES, all_nulls
+from ixion.pipelines.avro_references import whole_schema
 from ixion.pipelines.checkpoint import Checkpoint
 from ixion.pipelines.drift import NOT_UTF8, unreadable_reason, valid_text
 from ixion.pipelines.errors import PipelineError
@@ -60,7 +61,7 @@ def settle_writers(spec: PipelineSpec, checkpoint: Checkpoint) -> FormatSpec:
 
 def _as_read(registry: Registry, one: Registered, format_: FormatSpec) -> str:
     """The schema in the form in which records are read with it."""
-    return compile_registered(registry, one) if format_.type == "protobuf" else one.schema
+    return compile_registered(registry, one) if format_.type == "protobuf" else whole_schema(registry, one)
 
 
 def unknown_id(text: str) -> int | None:
