@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from ixion.cli.pipeline_metrics import serve_figures
-from ixion.pipelines.checkpoint import open_checkpoint
+from ixion.pipelines.checkpoint import LocalFiles, open_checkpoint
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.figures import BatchFigures, RunFigures, prometheus, prometheus_of, total
 from ixion.pipelines.orders import order_events
 from ixion.pipelines.spec import read_spec
 from ixion.pipelines.upkept import Upkept, upkeep_lines
+from tests.pipelines.crash import CrashError, crash_before
 
 SPEC = '[source]\ntopics = ["a"]\n[format]\ntype = "text"\n[[sinks]]\ntype = "console"\n'
 FIRST = BatchFigures(batch=0, rows_in=10, rows_out=8, quarantined=2, lag=5, duration_ms=500, rows_per_s=20.0)
@@ -97,6 +98,23 @@ def test_a_checkpoint_keeps_figures_schema_and_owner(tmp_path: Path) -> None:
     checkpoint.claim(read_spec(SPEC, file="shop.toml"))
     with pytest.raises(PipelineError, match="belongs to pipeline shop, which reads a"):
         checkpoint.claim(read_spec(SPEC, file="other.toml"))
+
+
+def test_figures_of_old_batches_stay_in_the_totals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run was killed before it stored the figures of batch 2, another one when it was to remove a file."""
+    monkeypatch.setattr("ixion.pipelines.checkpoint.KEPT", 3)
+    checkpoint = open_checkpoint(str(tmp_path / "c"))
+    for number in (0, 1, 3, 4, 5):
+        checkpoint.remember(BatchFigures(batch=number, rows_in=10**number, duration_ms=700))
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, "remove", crash_before(LocalFiles, "remove", 0))
+        with pytest.raises(CrashError):
+            checkpoint.remember(BatchFigures(batch=6, rows_in=10**6, duration_ms=700))
+    checkpoint.remember(BatchFigures(batch=7, rows_in=10**7, duration_ms=700))
+    assert [batch.batch for batch in checkpoint.history()] == [5, 6, 7]
+    figures = checkpoint.totals()
+    assert (figures.batches, figures.rows_in, figures.busy_ms) == (7, 11_111_011, 4900)
+    assert figures.took == {"1": 7}
 
 
 def test_a_checkpoint_is_used_by_one_run_at_a_time(tmp_path: Path) -> None:

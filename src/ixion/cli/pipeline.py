@@ -148,19 +148,18 @@ def warm(file: Path, conf: list[str], jars: str, verbose: bool) -> None:
 def status(file: Path, conf: list[str], as_json: bool, prometheus: bool) -> None:
     from ixion.cli.pipeline_run import checkpoint_of, guarded, status_lines
     from ixion.pipelines.figures import prometheus as prometheus_text
-    from ixion.pipelines.figures import total
     from ixion.pipelines.upkept import upkeep_lines
 
     with guarded(False):
         with checkpoint_of(file, conf) as (spec, checkpoint):
-            batches, saved = checkpoint.history(), checkpoint.upkeep_totals()
+            batches, figures, saved = checkpoint.history(), checkpoint.totals(), checkpoint.upkeep_totals()
         if prometheus:
-            print(prometheus_text(spec.name, total(batches)), end="")
+            print(prometheus_text(spec.name, figures), end="")
             print("".join(upkeep_lines({spec.name: saved})), end="")
         elif as_json:
-            print(json.dumps({"pipeline": spec.name, **total(batches).to_json()}))
+            print(json.dumps({"pipeline": spec.name, **figures.to_json()}))
         else:
-            for line in status_lines(spec, batches):
+            for line in status_lines(spec, batches, figures):
                 print(line)
 
 

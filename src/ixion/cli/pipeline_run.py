@@ -20,7 +20,7 @@ from ixion.cli.pipeline_lines import Lines
 from ixion.pipelines.broker_address import need_reachable
 from ixion.pipelines.checkpoint import Checkpoint, is_here, open_checkpoint
 from ixion.pipelines.errors import PipelineError, SpecError
-from ixion.pipelines.figures import BatchFigures, RunFigures, total
+from ixion.pipelines.figures import BatchFigures, RunFigures
 from ixion.pipelines.spec import PipelineSpec, load_spec
 from ixion.pipelines.spec.durations import parse_duration_ms
 
@@ -252,11 +252,12 @@ def summary_lines(spec: PipelineSpec, figures: RunFigures) -> Iterator[str]:
         yield f"→ {spec.quarantine.label} (quarantine)"
 
 
-def status_lines(spec: PipelineSpec, batches: Sequence[BatchFigures]) -> Iterator[str]:
+def status_lines(spec: PipelineSpec, batches: Sequence[BatchFigures], figures: RunFigures) -> Iterator[str]:
+    """FIGURES are those of all batches, also of some that are no longer among BATCHES."""
     if not batches:
         yield f"pipeline {spec.name} has not run yet"
         return
-    figures, last = total(batches), batches[-1]
+    last = batches[-1]
     yield f"pipeline    {spec.name}"
     yield f"batches     {figures.batches:,}, the last one {last.batch} at {last.ended}"
     yield f"rows        {figures.rows_in:,} in, {figures.rows_out:,} out"

@@ -12,6 +12,7 @@ batches.
 <checkpoint>/ixion/replay/                          records that are on their way out of the quarantine (see `replay`)
 <checkpoint>/ixion/backfill/                        what backfills have read (see `backfill`)
 <checkpoint>/ixion/history/000000012.json           figures of a batch
+<checkpoint>/ixion/totals.json                      the sum of the figures of older batches
 <checkpoint>/ixion/runs/20261117T123000….json       when a run was active, and how it ended (see `runs`)
 <checkpoint>/ixion/upkeep.json                      when each table had its upkeep, and the result
 <checkpoint>/ixion/lock                             held while the pipeline runs
@@ -33,7 +34,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TextIO
 
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.figures import BatchFigures, Offsets
+from ixion.pipelines.figures import BatchFigures, Offsets, RunFigures, total
 from ixion.pipelines.runs import KEPT as KEPT_RUNS
 from ixion.pipelines.runs import RunRecord, record_of
 from ixion.pipelines.spec.pipeline import PipelineSpec
@@ -212,11 +213,42 @@ class Checkpoint:
         if figures.repeated and self._store.exists(path):
             return  # the counts of the first attempt are the right ones
         self._store.write(path, json.dumps(figures.to_json()))
-        self._store.remove(self._history(figures.batch - KEPT))
+        self._forget(figures.batch - KEPT)
+
+    def _forget(self, number: int) -> None:
+        """Replace the figures of the batches up to NUMBER by their sum. Killed in between, a file stays, but `history`
+        skips it."""
+        if number < 0:
+            return
+        through, totals = self._totals()
+        numbers = range(max(through + 1, number - KEPT), number + 1)
+        paths = [path for each in numbers if self._store.exists(path := self._history(each))]
+        if paths:
+            totals = total((_figures(json.loads(self._store.read(path))) for path in paths), totals)
+            known = {"through": number, "figures": totals.to_json()}
+            self._store.write(f"{self._own}/totals.json", json.dumps(known))
+        for path in paths:
+            self._store.remove(path)
 
     def history(self) -> list[BatchFigures]:
+        """The figures of the last batches."""
+        through, _ = self._totals()
         names = [name for name in self._store.names(f"{self._own}/history") if name.endswith(".json")]
-        return [_figures(json.loads(self._store.read(f"{self._own}/history/{name}"))) for name in names]
+        newer = [name for name in names if int(name.removesuffix(".json")) > through]
+        return [_figures(json.loads(self._store.read(f"{self._own}/history/{name}"))) for name in newer]
+
+    def totals(self) -> RunFigures:
+        """The figures of all batches."""
+        return total(self.history(), self._totals()[1])
+
+    def _totals(self) -> tuple[int, RunFigures]:
+        """The last batch whose figures are no longer in the history, and the sum up to there."""
+        path = f"{self._own}/totals.json"
+        if not self._store.exists(path):
+            return -1, RunFigures()
+        known = json.loads(self._store.read(path))
+        del known["figures"]["rows_per_s"]  # computed from the others
+        return int(known["through"]), RunFigures(**known["figures"])
 
     def remember_run(self, record: RunRecord) -> None:
         """Store the record of a run; the oldest are deleted."""

@@ -104,8 +104,9 @@ def _bucket(seconds: float) -> str:
     return next((str(most) for most in TOOK_S if seconds <= most), "+Inf")
 
 
-def total(batches: Iterable[BatchFigures]) -> RunFigures:
-    figures = RunFigures()
+def total(batches: Iterable[BatchFigures], before: RunFigures | None = None) -> RunFigures:
+    """The sum of the figures of BATCHES, added to those BEFORE."""
+    figures = before or RunFigures()
     for batch in batches:
         figures = figures.plus(batch)
     return figures
