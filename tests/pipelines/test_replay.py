@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from ixion.cli.pipeline_again import replayed_lines
 from ixion.pipelines.errors import PipelineError
@@ -68,6 +69,24 @@ def test_a_replay_that_is_killed_is_finished_by_the_next_run(lab: Lab, monkeypat
     assert column(lab.rows(), "n") == [1, 2, 20, 30]
     assert column(lab.rows("out_quarantine"), "value") == [b"broken"]
     assert not list(noted.iterdir())
+
+
+def test_records_of_a_topic_that_was_made_anew_are_others(lab: Lab) -> None:
+    """They have the same offsets as those of the old topic, which are still in quarantine."""
+    text = FORMAT + STRICT + sink("parquet")
+    lab.send({"n": 20}, "broken")
+    lab.run(text)
+    admin = AdminClient({"bootstrap.servers": lab.bootstrap})
+    for gone in admin.delete_topics([lab.topic]).values():
+        gone.result(60)
+    for made in admin.create_topics([NewTopic(lab.topic, 2)]).values():
+        made.result(60)
+    lab.send({"n": 30}, "broken")
+    (lab.folder / ".ixion/p").rename(lab.folder / ".ixion/old")  # as the hint says
+    assert lab.pipeline(text).run(lab.spark, again=True).quarantined == 2
+    assert lab.pipeline(FORMAT + sink("parquet")).replay(lab.spark).taken.rows_out == 2
+    assert column(lab.rows(), "n") == [20, 30]
+    assert column(lab.rows("out_quarantine"), "value") == [b"broken", b"broken"]
 
 
 def test_what_has_no_replay(lab: Lab) -> None:

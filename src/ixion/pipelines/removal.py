@@ -1,4 +1,5 @@
-"""Removes records from a quarantine table, by topic, partition and offset.
+"""Removes records from a quarantine table, by topic, partition, offset and timestamp. Without the timestamp, records of
+a topic that was deleted and made anew would be mistaken for those of the old one, which have the same offsets.
 
 Delta and Iceberg do it by one MERGE. In a folder of Parquet files, each file with such records is replaced by one
 without them, as in `joining`: only files of this pipeline, and no row is there twice at any moment.
@@ -17,7 +18,7 @@ from ixion.pipelines.sinks.iceberg import iceberg_name, refresh
 from ixion.pipelines.sinks.parquet import ParquetWriter, is_file_of
 from ixion.pipelines.spec.sinks import TableSink
 
-PLACE: Final = ("topic", "partition", "offset")  # identifies a record
+PLACE: Final = ("topic", "partition", "offset", "timestamp")  # identifies a record
 _GONE: Final = "ixion_gone"
 
 
@@ -38,7 +39,7 @@ def quarantine_rows(sink: TableSink, pipeline: str, spark: SparkSession) -> Data
 
 
 def remove_rows(sink: TableSink, pipeline: str, places: DataFrame, spark: SparkSession) -> None:
-    """PLACES has topic, partition and offset of each record, once. Missing records are ignored."""
+    """PLACES has the columns PLACE of each record, once. Missing records are ignored."""
     if sink.format == "parquet":
         _remove_from_files(sink, pipeline, places, spark)
         return
