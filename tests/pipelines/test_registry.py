@@ -129,6 +129,8 @@ def served() -> Iterator[tuple[str, list[str]]]:
         "/subjects/a%20b/versions": [1],
         "/subjects/a%20b/versions/1": {"subject": "a b", "version": 1, "id": 7, "schema": json.dumps(OLD)},
         "/schemas/ids/7": {"schema": json.dumps(OLD)},
+        "/subjects/other/versions": {"page": "login"},
+        "/schemas/ids/9": {"page": "login"},
     }
 
     class Handler(BaseHTTPRequestHandler):
@@ -163,6 +165,9 @@ def test_confluents_api(served: tuple[str, list[str]]) -> None:
     assert registry.by_id(8) is None
     assert registry.versions("nobody") == []
     assert asked[0] == "/subjects/a%20b/versions"
+    for other in (lambda: registry.versions("other"), lambda: registry.by_id(9)):
+        with pytest.raises(PipelineError, match="does not answer as a schema registry"):
+            other()
     with pytest.raises(PipelineError, match="answered 401") as caught:
         open_registry(RegistrySpec(url=url)).versions("a b")
     assert "user and password" in caught.value.hint

@@ -90,16 +90,28 @@ class HttpRegistry:
             self._headers["Authorization"] = f"Basic {pair}"
 
     def versions(self, subject: str) -> list[Registered]:
-        found = (self.version(subject, number) for number in self._get(_versions(subject)) or [])
-        return [one for one in found if one is not None]
+        numbers = self._get(_versions(subject)) or []
+        if not isinstance(numbers, list):
+            raise self._other("its versions are not a list")
+        return [one for number in numbers if (one := self.version(subject, number)) is not None]
 
     def version(self, subject: str, number: int) -> Registered | None:
         found = self._get(f"{_versions(subject)}/{number}")
-        return None if found is None else _registered(found, number)
+        return None if found is None else self._read(found, number)
 
     def by_id(self, number: int) -> Registered | None:
         found = self._get(f"/schemas/ids/{number}")
-        return None if found is None else _registered({**found, "id": number}, 0)
+        return None if found is None else self._read(found, 0, number)
+
+    def _read(self, found: Any, version: int, number: int | None = None) -> Registered:
+        try:
+            return _registered(found if number is None else {**found, "id": number}, version)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise self._other("its answer has no id or no schema") from None
+
+    def _other(self, reason: str) -> PipelineError:
+        hint = "is the address right? A registry answers GET /subjects with a list of names"
+        return PipelineError(f"{self._url} does not answer as a schema registry: {reason}", hint=hint)
 
     def _get(self, path: str) -> Any:
         """The answer to a GET request; None if it is 404."""
@@ -108,12 +120,15 @@ class HttpRegistry:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
                 return json.load(answer)
         except urllib.error.HTTPError as error:
+            error.close()  # it is the answer, too
             if error.code == _MISSING:
                 return None
             hint = "are user and password, or the token, right? [format.registry] has them" if error.code < 500 else ""
             message = f"the schema registry {self._url} answered {error.code} {error.reason}"
             raise PipelineError(message, hint=hint, retry=error.code >= 500) from None
-        except (OSError, ValueError) as error:
+        except ValueError:
+            raise self._other("its answer is not JSON") from None
+        except OSError as error:
             reason = getattr(error, "reason", error)
             raise PipelineError(f"the schema registry {self._url} cannot be reached: {reason}", retry=True) from None
 
