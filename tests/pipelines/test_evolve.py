@@ -8,6 +8,7 @@ import pytest
 
 from ixion.pipelines.errors import PipelineError, SpecError
 from ixion.pipelines.spec import read_spec
+from ixion.pipelines.spec.sinks import TableSink
 from tests.pipelines.support import Lab
 from tests.pipelines.test_upsert import rows
 
@@ -97,6 +98,10 @@ def goes_into(rows: str, table: str) -> bool:
 
 
 def test_what_no_table_takes_is_refused(lab: Lab) -> None:
+    from pyspark.sql import types as T
+
+    from ixion.pipelines.sinks.fit import _fits
+
     lab.send({"id": 1, "name": "one"})
     lab.run(OLD + sink("delta"))
     text = OLD.replace("id INT", "id STRING") + sink("delta", "evolve = true\n")
@@ -112,6 +117,9 @@ def test_what_no_table_takes_is_refused(lab: Lab) -> None:
         assert goes_into(narrow, "STRING")
     for narrow, wide in (("INT", "DOUBLE"), ("INT", "DECIMAL(10, 0)"), ("FLOAT", "DOUBLE"), ("SMALLINT", "BIGINT")):
         assert goes_into(narrow, wide)
+    inner = TableSink(format="iceberg", path="t", evolve=True)
+    kinds = [T.DataType.fromDDL(f"ARRAY<STRUCT<a: {kind}>>") for kind in ("INT", "BIGINT", "DOUBLE")]
+    assert [_fits(kind, kinds[0], inner, grows=False) for kind in kinds] == [True, True, False]  # as it is, widened
     twice = OLD + sink("delta", 'evolve = true\nrenames = { id = "name" }\n')
     with pytest.raises(PipelineError, match="already has a column name, so id cannot be renamed to it"):
         lab.pipeline(twice).check(lab.spark)

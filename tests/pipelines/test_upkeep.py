@@ -158,7 +158,7 @@ def test_at_every_moment_of_a_join_no_row_is_there_twice_and_a_cut_loses_none(
 def test_upkeep_of_delta_and_iceberg_by_their_own_means(lab: Lab) -> None:
     sent = numbers(lab, 8)
     upkeep = f'{UPKEEP}keep = "1 ms"\n'
-    sinks = "".join(f'[[sinks]]\ntype = "{kind}"\npath = "{kind}"\n{upkeep}' for kind in ("delta", "iceberg"))
+    sinks = "".join(f'[[sinks]]\ntype = "{kind}"\npath = "it\'s {kind}"\n{upkeep}' for kind in ("delta", "iceberg"))
     upkept: list[Upkept] = []
     lab.pipeline(FORMAT + sinks, source=SMALL_BATCHES).run(lab.spark, upkept=upkept.append)
     delta, iceberg = upkept
@@ -167,13 +167,13 @@ def test_upkeep_of_delta_and_iceberg_by_their_own_means(lab: Lab) -> None:
     assert min(delta.removed_bytes, iceberg.removed_bytes, iceberg.removed_files) > 0
     assert f"2 files joined into 1, 2 files removed, {delta.removed_bytes / 1e6:.1f} MB" in delta.line()
     for kind in ("delta", "iceberg"):
-        path = lab.folder / kind
+        path = lab.folder / f"it's {kind}"
         assert sorted(row.n for row in lab.spark.read.format(kind).load(str(path)).collect()) == sent
-    assert len(data_files(lab.folder / "delta")) == 1
-    path = lab.folder / "iceberg"
+    assert len(data_files(lab.folder / "it's delta")) == 1
+    path = lab.folder / "it's iceberg"
     assert lab.spark.read.format("iceberg").load(f"{path}#files").count() == 1
     assert lab.spark.read.format("iceberg").load(f"{path}#snapshots").count() == 1
-    assert len(data_files(lab.folder / "iceberg")) == 1
+    assert len(data_files(path)) == 1
 
 
 @pytest.mark.timeout(1800)

@@ -29,6 +29,7 @@ from ixion.pipelines.joining import compact_parquet
 from ixion.pipelines.runs import utc_now
 from ixion.pipelines.sinks.fit import is_there
 from ixion.pipelines.sinks.iceberg import iceberg_name, refresh
+from ixion.pipelines.sinks.shape import text_of
 from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.upkept import Upkept
 
@@ -114,7 +115,7 @@ def _look_after_iceberg(sink: TableSink, spark: SparkSession, done: Upkept, mome
     catalog, _, table = name.partition(".")
 
     def call(procedure: str, arguments: str) -> Any:
-        return spark.sql(f"CALL {catalog}.system.{procedure}(table => '{table}'{arguments})").collect()
+        return spark.sql(f"CALL {catalog}.system.{procedure}(table => '{text_of(table)}'{arguments})").collect()
 
     if upkeep.compact_below_bytes is not None or upkeep.cluster_by:
         options = "'min-input-files', '2'"

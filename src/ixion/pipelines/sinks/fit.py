@@ -174,8 +174,15 @@ def _fits(rows: T.DataType, table: T.DataType, sink: TableSink, *, grows: bool) 
         return True
     if not sink.evolve or sink.format == "parquet":
         return False
-    nested = isinstance(rows, (T.StructType, T.ArrayType)) and type(rows) is type(table)
-    return nested or is_wider(rows, table)  # Spark reports misfits inside structs
+    if isinstance(rows, T.StructType) and isinstance(table, T.StructType):
+        there = {field.name.lower(): field.dataType for field in table.fields}
+        known = [field for field in rows.fields if field.name.lower() in there]
+        return all(_fits(field.dataType, there[field.name.lower()], sink, grows=grows) for field in known)
+    if isinstance(rows, T.ArrayType) and isinstance(table, T.ArrayType):
+        return _fits(rows.elementType, table.elementType, sink, grows=grows)
+    if isinstance(rows, T.MapType) and isinstance(table, T.MapType) and rows.keyType == table.keyType:
+        return _fits(rows.valueType, table.valueType, sink, grows=grows)
+    return is_wider(rows, table)
 
 
 def _has_more(rows: T.DataType, table: T.DataType) -> bool:
