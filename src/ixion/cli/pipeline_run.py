@@ -100,8 +100,10 @@ class Job:
                 short=self._is_short(spec),
                 verbose=self._verbose,
             )
-            from ixion.pipelines.pipeline import Pipeline  # imports pyspark, while the JVM starts
-
+            try:
+                from ixion.pipelines.pipeline import Pipeline  # imports pyspark, while the JVM starts
+            except ImportError:
+                raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
             self.pipeline = Pipeline(spec)
             with own_interrupts():
                 self.spark = self._stack.enter_context(opened(starting))
