@@ -77,7 +77,7 @@ def test_tls_and_a_password_from_the_environment_that_is_never_shown(kafka: Real
     pipeline = theirs.pipeline(TEXT + clean, source=settings(kafka))
     said = [*plan_lines(pipeline.spec, pipeline.check(theirs.spark)), repr(pipeline.spec)]
     assert pipeline.run(theirs.spark).rows_out == 100
-    said += status_lines(pipeline.spec, pipeline.checkpoint().history())
+    said += status_lines(pipeline.spec, pipeline.checkpoint().history(), pipeline.checkpoint().totals())
     broken = f'{TEXT}[[steps]]\nsql = "SELECT string(raise_error(value)) AS value FROM stream"\n'
     with pytest.raises(PipelineError) as caught:
         theirs.run(broken, name="broken", source=settings(kafka))

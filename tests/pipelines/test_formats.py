@@ -132,7 +132,7 @@ path = "ice"
     named = "address, age, email, parts[].of, place.y (added)"
     assert f"fields that are not in the schema: {named}" in list(summary_lines(pipeline.spec, figures))
     history = pipeline.checkpoint(lab.spark).history()
-    assert any(named in line for line in status_lines(pipeline.spec, history))
+    assert any(named in line for line in status_lines(pipeline.spec, history, total(history)))
     assert 'ixion_pipeline_new_fields{pipeline="p"} 5' in prometheus("p", total(history))
 
 

@@ -88,8 +88,6 @@ class Backfill:
         EVEN_DELETED: rows that were deleted since may come back."""
         stream = self._build(self._spec)
         refuse_memory(stream, "backfill")
-        if not dry and not even_deleted:
-            refuse_removed(self._spec, stream, "backfill")
         begun, position = self._checkpoint.begun(), self._checkpoint.position()
         if position is None or not self._checkpoint.settled:
             hint = "run the pipeline first, then backfill"
@@ -103,6 +101,8 @@ class Backfill:
         portions = tuple(self._left(topics, first, end, begun, position))
         if dry or not portions:
             return Backfilled(portions=portions, figures=RunFigures() if dry else self.finish(report))
+        if not even_deleted:
+            refuse_removed(self._spec, stream, "backfill")
         batches = in_batches(portions, self._spec.source.max_records_per_batch or MOST)
         plan = [[astuple(portion) for portion in batch] for batch in batches]
         self._files.write_new(f"{self._folder}/{uuid.uuid4()}/plan.json", json.dumps(plan))

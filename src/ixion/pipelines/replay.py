@@ -77,8 +77,6 @@ class Replay:
         EVEN_DELETED: rows that were deleted since may come back."""
         stream = self._build(self._spec)
         refuse_memory(stream, "replay")
-        if not dry and not even_deleted:
-            refuse_removed(self._spec, stream, "replay")
         if not self._checkpoint.settled:
             hint = "run the pipeline first, then replay"
             raise PipelineError("the last batch of this pipeline is not finished", hint=hint)
@@ -91,6 +89,8 @@ class Replay:
         count = tried.count()
         taken = BatchFigures(batch=0, rows_in=count - sum(still_bad.values()))
         if not dry and taken.rows_in:
+            if not even_deleted:
+                refuse_removed(self._spec, stream, "replay")
             good = tried.join(bad.select(*PLACE), list(PLACE), "left_anti").select(*tried.columns)
             name = str(uuid.uuid4())
             good.write.parquet(f"{self._folder}/{name}{_UNFINISHED}/records")
