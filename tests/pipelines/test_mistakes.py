@@ -129,6 +129,14 @@ def test_tables_that_others_change_or_guard(spark_parts: None) -> None:
         error = explain(RuntimeError(f"An error occurred\nCaused by: {said}"))
         assert "another job changed the table at the same time" in str(error)
         assert error.retry
+    for said, words in (
+        (
+            "org.postgresql.util.PSQLException: An I/O error occurred while sending to the backend.",
+            "the catalog of the",
+        ),
+        ("java.io.IOException: Cannot create file:/proc/lake/_delta_log", "a folder cannot be written"),
+    ):
+        assert words in str(explain(RuntimeError(f"x\nCaused by: {said}\nCaused by: java.io.EOFException")))
     guarded = explain(
         RuntimeError("x\n[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint pos (n > 5) violated by row")
     )

@@ -328,3 +328,6 @@ def test_a_mistake_in_an_expectation_or_partition_is_found_by_check(lab: Lab) ->
     clustered = OUT.replace("parquet", "delta") + '[sinks.upkeep]\ncluster_by = ["Amount", "amont"]\n'
     with pytest.raises(PipelineError, match=r"cluster_by of .*no column amont"):
         lab.pipeline(head + clustered).check(lab.spark)
+    ordered = OUT.replace("parquet", "iceberg") + 'sort_by = ["amount", "`amont` DESC"]\n'
+    with pytest.raises(PipelineError, match=r"sort_by of .*no column amont"):
+        lab.pipeline(head + ordered).check(lab.spark)

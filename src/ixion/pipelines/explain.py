@@ -53,7 +53,8 @@ _KNOWN: Final = (
         False,
     ),
     (
-        r"iceberg\.exceptions\.(?:RESTException|ServiceFailureException|ServiceUnavailableException)",
+        r"iceberg\.exceptions\.(?:RESTException|ServiceFailureException|ServiceUnavailableException)|"
+        r"PSQLException: (?:An I/O error|Connection to|The connection attempt|This connection|FATAL: terminating)",
         "the catalog of the table does not answer (SAID)",
         "run again when it is back: nothing is lost, nothing is written twice",
         True,
@@ -122,7 +123,8 @@ _KNOWN: Final = (
         False,
     ),
     (
-        r"Mkdirs failed to create|Parent path is not a directory|Permission denied|AccessControlException",
+        r"Mkdirs failed to create|Cannot create (?:file|hdfs|s3a):|"
+        r"Parent path is not a directory|Permission denied|AccessControlException",
         "a folder cannot be written (SAID)",
         "can you write there, or is a file in the way?",
         False,

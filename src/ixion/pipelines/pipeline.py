@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -263,7 +263,9 @@ class Pipeline:
                 fields = stream.result.schema.fields
                 if sink.upsert is not None:
                     fields = stored(fields, sink.upsert)
-                _need_cluster_columns(sink, fields, spark)
+                _need_table_columns(sink, "cluster_by", sink.upkeep.cluster_by, fields, spark)
+                sorted_by = (text.replace("`", "").split()[0] for text in sink.sort_by)
+                _need_table_columns(sink, "sort_by", sorted_by, fields, spark)
                 grows = self.spec.format.drift.new == "add"
                 refuse_unfit(sink, fields, spark, grows=grows)
                 if sink.evolve and pin:
@@ -298,15 +300,17 @@ class Pipeline:
                 raise PipelineError(message, hint=hint)
 
 
-def _need_cluster_columns(sink: TableSink, fields: list[StructField], spark: SparkSession) -> None:
-    """Upkeep clusters the rows by columns of the table, which need not be in FIELDS, the columns of the rows."""
-    unknown = [name for name in sink.upkeep.cluster_by if name.lower() not in {field.name.lower() for field in fields}]
+def _need_table_columns(
+    sink: TableSink, setting: str, names: Iterable[str], fields: list[StructField], spark: SparkSession
+) -> None:
+    """Raises if SETTING names a column that is neither in FIELDS, the columns of the rows, nor in the table."""
+    unknown = [name for name in names if name.lower() not in {field.name.lower() for field in fields}]
     if unknown:
         there = existing_table(sink, spark).columns
         for name in unknown:
             if name.lower() not in there:
                 hint = f"there are: {', '.join(field.name for field in fields)}"
-                raise PipelineError(f"cluster_by of {sink.label}: there is no column {name}", hint=hint)
+                raise PipelineError(f"{setting} of {sink.label}: there is no column {name}", hint=hint)
 
 
 def _planned(sink: TableSink, fields: list[StructField], spark: SparkSession) -> list[Change]:
