@@ -22,6 +22,7 @@ from ixion.clients.metadata import TopicPartition
 from ixion.model.errors import ErrorCode, KafkaError
 from ixion.spark import places
 from ixion.spark.archives import spare_archives
+from ixion.spark.memory import keep_freed_memory
 from ixion.spark.options import Edge, Options, read_options
 from ixion.spark.split import split
 
@@ -134,6 +135,7 @@ def read(options: Options, task: InputPartition) -> Iterator[pyarrow.RecordBatch
 
     assert isinstance(task, OffsetRange)
     spare_archives()
+    keep_freed_memory()
     place = TopicPartition(task.topic, task.partition)
 
     def missed(count: int) -> None:
