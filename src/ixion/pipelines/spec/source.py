@@ -76,8 +76,8 @@ def read_source(section: Section) -> SourceSpec:
 
 
 def _reader(section: Section) -> Literal["connector", "ixion"]:
-    """`auto` takes the connector: it can do more, a run with it begins with a second less of processor time, and for
-    records of 1 KB both then take the same. The other one is faster for many small records."""
+    """`auto` takes the connector: it can do more, a run with it begins with a second less of processor time, and with
+    records of 1 KB it stays ahead. The other one is faster for many small records (docs/pipelines.md has figures)."""
     if section.choice("reader", ("auto", "connector", "ixion"), "auto") != "ixion":
         return "connector"
     if "max_records_per_batch" in section:
