@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Semaphore, Thread
 from typing import TYPE_CHECKING
@@ -152,6 +153,21 @@ def test_at_every_moment_of_a_join_no_row_is_there_twice_and_a_cut_loses_none(
     assert all(len(rows) == len(set(rows)) for rows in seen)
     assert {len(rows) for rows in seen} == {12, 8, 4, 0}
     assert not list(lab.folder.glob("out/_ixion/p/joins/*.json"))
+
+
+def test_a_folder_whose_name_is_a_pattern(lab: Lab) -> None:
+    """With the checkpoint, which keeps the rows for the second table and the replayed records."""
+    lab = replace(lab, folder=lab.folder / "f[1]{a}*?")
+    sinks = "".join(f'[[sinks]]\ntype = "parquet"\npath = "{path}"\n{UPKEEP}' for path in ("a", "b"))
+    check = '[[expectations]]\nname = "p"\ncheck = "n > 0"\notherwise = "quarantine"\n'
+    for number in (1, 2):
+        lab.send({"n": number}, {"n": -number})
+        lab.run(FORMAT + check + sinks)
+    lab.pipeline(FORMAT + check.replace("0", "-2") + sinks).replay(lab.spark)
+    for path in ("a", "b"):
+        assert column(lab.rows(path), "n") == [-1, 1, 2]
+        assert len(data_files(lab.folder / path)) == 2, "those of the two runs were joined"
+    assert len(lab.rows("a_quarantine")) == 1
 
 
 @pytest.mark.timeout(900)  # procedures of both formats, many small jobs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -95,3 +96,8 @@ class Files:
         if place not in self._systems:
             self._systems[place] = self._path(path).getFileSystem(self._conf)
         return self._systems[place]
+
+
+def one_path(path: str) -> str:
+    """PATH as Spark's readers take it, for which brackets, braces, asterisks and question marks make a pattern."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)

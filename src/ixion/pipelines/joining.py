@@ -30,7 +30,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from ixion.pipelines.files import Files
+from ixion.pipelines.files import Files, one_path
 from ixion.pipelines.sinks.parquet import ParquetWriter, is_file_of, joined_name
 from ixion.pipelines.spec.sinks import TableSink
 
@@ -111,7 +111,7 @@ def exchange(writer: ParquetWriter, files: Files, pipeline: str, names: Sequence
 def read_files(writer: ParquetWriter, names: list[str], spark: SparkSession) -> DataFrame:
     """Read files without the columns of their partition, which are in the folder's name."""
     reader = spark.read.options(recursiveFileLookup="true", mergeSchema="true")
-    return reader.parquet(*(f"{writer.table}/{name}" for name in names))
+    return reader.parquet(*(one_path(f"{writer.table}/{name}") for name in names))
 
 
 def _alike(writer: ParquetWriter, names: list[str], spark: SparkSession) -> list[list[str]]:

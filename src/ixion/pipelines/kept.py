@@ -15,7 +15,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ixion.pipelines.files import Files
+from ixion.pipelines.files import Files, one_path
 from ixion.pipelines.java_classes import java_class
 
 # As Spark names them. Expressions: functions of the user's, the time. Steps of a plan: tables, functions of the user's,
@@ -53,7 +53,7 @@ class KeptRows:
         if not self._files.exists(path):
             frame.write.mode("overwrite").parquet(f"{path}.unfinished")
             self._files.rename(f"{path}.unfinished", path)
-        return frame.sparkSession.read.schema(frame.schema).parquet(path)
+        return frame.sparkSession.read.schema(frame.schema).parquet(one_path(path))
 
     def forget(self, but: int | None = None) -> None:
         """Removes the rows of all batches, or of all BUT one."""

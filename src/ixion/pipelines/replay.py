@@ -29,14 +29,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ixion.pipelines.checkpoint import Checkpoint
+from ixion.pipelines.columns import REASON, RECORD
 from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.explain import has_grown
 from ixion.pipelines.extra_batch import refuse_memory, refuse_removed, write_extra
 from ixion.pipelines.figures import BatchFigures
-from ixion.pipelines.files import Files
+from ixion.pipelines.files import Files, one_path
 from ixion.pipelines.growth import add_new_fields
 from ixion.pipelines.joining import finish_compaction
-from ixion.pipelines.parsing import quarantined
 from ixion.pipelines.removal import PLACE, quarantine_rows, remove_rows
 from ixion.pipelines.spec import PipelineSpec
 from ixion.pipelines.stream import Stream
@@ -101,8 +101,12 @@ class Replay:
     def _bad(self, tried: DataFrame, stream: Stream, dry: bool) -> tuple[DataFrame, dict[str, int]]:
         """The records of TRIED that are still bad, and how many have which reason now."""
         while True:
-            bad = quarantined(stream.judging(tried)).select(*PLACE, "reason")
+            places = [F.col(f"{RECORD}.{name}") for name in PLACE]
+            judged = stream.judging(tried).select(*places, F.col(REASON).alias("reason"))
             try:
+                # Without its plan: a filter and a join on top of it, which Spark pushes into every expression of the
+                # parser, took half a minute to plan.
+                bad = judged.localCheckpoint().where("reason IS NOT NULL AND offset IS NOT NULL")
                 found = bad.groupBy("reason").count().collect()
             except Exception as error:
                 if not has_grown(error):
@@ -131,7 +135,7 @@ class Replay:
         if not name.endswith(_REMOVED):
             if spec.quarantine.format == "parquet":
                 finish_compaction(spec.quarantine, spec.name, self._spark)
-            places = self._spark.read.parquet(f"{place}/records").select(*PLACE)
+            places = self._spark.read.parquet(one_path(f"{place}/records")).select(*PLACE)
             remove_rows(spec.quarantine, spec.name, places, self._spark)
             self._files.rename(place, f"{place}{_REMOVED}")
             place += _REMOVED
@@ -140,7 +144,7 @@ class Replay:
             self._spark,
             self._checkpoint,
             self._build,
-            self._spark.read.parquet(f"{place}/records"),
+            self._spark.read.parquet(one_path(f"{place}/records")),
             query=name.removesuffix(_REMOVED),
             number=0,
             work=place,

@@ -24,7 +24,7 @@ from pyspark.sql import types as T
 
 from ixion.pipelines.columns import RECORD_TYPES
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.files import Files
+from ixion.pipelines.files import Files, one_path
 from ixion.pipelines.sinks.evolve import apply_changes, is_wider, plan_changes
 from ixion.pipelines.sinks.iceberg import iceberg_name
 from ixion.pipelines.spec.sinks import TableSink
@@ -137,7 +137,7 @@ def existing_table(sink: TableSink, spark: SparkSession) -> Existing:
         if file is None:
             return Existing()
         parts = [part.partition("=")[0] for part in file.removeprefix(sink.path).split("/") if "=" in part]
-        return Existing(schema=spark.read.parquet(file).schema, partition_by=tuple(parts))
+        return Existing(schema=spark.read.parquet(one_path(file)).schema, partition_by=tuple(parts))
     if sink.format == "delta":
         if not files.has_table_log(sink.path):
             return Existing()
