@@ -45,8 +45,8 @@ def test_a_folder_a_file_or_one_test_is_slow() -> None:
 
 def test_files_that_share_a_jvm_stay_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.shares.QUICK", False)
-    assert group_of("tests/pipelines/test_sinks.py::test_one") == group_of("tests/pipelines/test_steps.py::test_two[3]")
-    assert group_of("tests/pipelines/test_kill.py::test_one") == group_of("tests/pipelines/test_loss.py::test_two")
+    assert group_of("tests/pipelines/test_sinks.py::test_one") == group_of("tests/pipelines/test_loss.py::test_two[3]")
+    assert group_of("tests/pipelines/test_kill.py::test_one") == group_of("tests/pipelines/test_many.py::test_two")
     assert group_of("tests/pipelines/test_sinks.py::test_one") != group_of("tests/pipelines/test_kill.py::test_two")
     assert group_of("tests/pipelines/test_cluster.py::test_one") != group_of("tests/pipelines/test_kill.py::test_two")
     assert group_of("tests/metadata/test_image.py::test_one") == group_of("tests/broker/test_zookeeper.py::test_two")
