@@ -22,6 +22,7 @@ from types import TracebackType
 
 from devtools import jars
 from devtools.jvm import QUICK, java_command, run_java
+from ixion.cli.local_cluster import free_ports
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
@@ -165,10 +166,7 @@ def answers(host: str, port: int) -> bool:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return free_ports(1)[0]
 
 
 def new_cluster_id() -> str:

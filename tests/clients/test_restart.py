@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
 
+from devtools.kafka import free_port
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.producer import Producer
@@ -14,12 +14,6 @@ from ixion.clients.reader import Reader
 from ixion.testing import Broker
 
 PLACES = [TopicPartition("orders", number) for number in range(3)]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])

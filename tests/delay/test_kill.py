@@ -18,8 +18,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from devtools.kafka import free_port
 from tests.broker.served import Served
-from tests.kill.rounds import free_port
 
 ROUNDS = int(os.environ.get("IXION_DELAY_KILLS", "3"))
 QUICK = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50, "retry.backoff.ms": 20, "log_level": 0}

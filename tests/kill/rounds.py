@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from devtools.kafka import free_port
 from devtools.stalls import stalls
 from tests.broker.served import Served
 from tests.kill.history import History
@@ -27,11 +27,6 @@ from tests.kill.history import History
 PARTITIONS = 3
 TOPIC = "rounds"
 AHEAD = 500  # records that are under way at most
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 class Load:
