@@ -61,5 +61,5 @@ def test_the_next_task_does_not_read_them_again(
 def test_archives_of_the_user_are_no_concern_of_ours() -> None:
     assert all(is_of_spark(f"/opt/spark/{name}") for name in SPARKS)
     assert not any(
-        is_of_spark(f"/work/{name}") for name in ("mine.zip", "mine.jar", "my-pyspark.zip", "pyspark.zip.egg")
+        is_of_spark(f"/opt/{name}") for name in ("mine.zip", "mine.jar", "my-pyspark.zip", "pyspark.zip.egg")
     )
