@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ixion.cli import local_process
+from ixion.cli import local_cluster, local_process
 from ixion.cli.command import UsageError
 from ixion.cli.local_cluster import LocalCluster, State, broker_words, free_ports, is_free, plan, renew_ports
 from ixion.cli.local_process import Process, start_of
@@ -111,6 +111,13 @@ def test_a_broker_that_cannot_start_is_named_with_its_reason(laptop: Laptop) -> 
     assert "broker-1 did not start" in said
     assert "num.partitions" in said
     laptop.cluster("up", "--set", "num.partitions=2")  # mended: the settings of brokers that do not run may change
+
+
+def test_too_few_free_ports_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_cluster, "is_free", lambda port: port == 20_001)
+    assert free_ports(1) == [20_001]
+    with pytest.raises(UsageError, match="2 free ports are needed; from 20,000 to 32,000 there are 1"):
+        free_ports(2)
 
 
 def test_mistakes_are_one_line(laptop: Laptop) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from devtools.parts import need_module
 from ixion.pipelines import jars, session
+from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.launch import Jvm, JvmEnded, can_launch
 
 JAVA = """#!/bin/sh
@@ -117,14 +120,30 @@ def test_an_interrupt_does_not_end_the_jvm(tmp_path: Path, temporary: Path) -> N
     jvm.end()
 
 
-def test_passwords_are_not_in_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM would be launched directly."""
     need_module("pyspark")
-    given: list[dict[str, str]] = []
-    monkeypatch.setattr(session, "Jvm", lambda _java, _home, _jars, settings, _output: given.append(settings))
     monkeypatch.setattr(session, "can_launch", lambda *_: True)
     monkeypatch.setattr(session, "need_java", lambda: "java")
     monkeypatch.setattr(session, "_has_jvm", lambda: False)
     monkeypatch.setattr(jars, "find", lambda *_: jars.Jars())
+
+
+def test_a_jvm_for_which_the_system_has_no_room_is_one_sentence(
+    launched: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object, **_more: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(subprocess, "Popen", no_room)
+    with pytest.raises(PipelineError, match=r"Spark did not start: .*Too many open files"):
+        session.Starting("p", class_archive="off")
+
+
+def test_passwords_are_not_in_the_command(launched: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, str]] = []
+    monkeypatch.setattr(session, "Jvm", lambda _java, _home, _jars, settings, _output: given.append(settings))
     conf = {"spark.sql.catalog.c.password": "geheim", "spark.hadoop.fs.s3a.access.key": "geheim", "spark.a": "b"}
     session.Starting("p", conf=conf, class_archive="off")
     assert given[0]["spark.a"] == "b"

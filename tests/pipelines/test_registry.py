@@ -14,7 +14,7 @@ import pytest
 
 from devtools.parts import need_module
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.registry import HttpRegistry, open_registry
+from ixion.pipelines.registry import HttpRegistry, Registered, open_registry
 from ixion.pipelines.spec.registry import RegistrySpec
 from tests.pipelines.support import Lab, column
 
@@ -90,6 +90,28 @@ def test_avro_schemas_refer_to_others(tmp_path: Path) -> None:
     assert lost is not None
     with pytest.raises(PipelineError, match=r"no version 1 of subject gone, which defines shop\.Place"):
         whole_schema(registry, lost)
+
+
+def test_an_avro_schema_that_many_refer_to_is_asked_for_once() -> None:
+    """Two types on each level, each of which refers to both of the next: 2^30 ways lead to the last ones."""
+    need_module("pyspark")
+    from ixion.pipelines.avro_references import whole_schema
+
+    asked: list[str] = []
+
+    class Levels:
+        def version(self, subject: str, number: int) -> Registered:
+            asked.append(subject)
+            level = int(subject[1:])
+            below = tuple((f"{side}{level + 1}", f"{side}{level + 1}", 1) for side in "ab") if level < 30 else ()
+            fields = [{"name": name, "type": name} for name, _, _ in below]
+            schema = json.dumps({"type": "record", "name": subject, "fields": fields})
+            return Registered(id=number, version=1, schema=schema, kind="AVRO", references=below)
+
+    registry: Any = Levels()
+    whole = whole_schema(registry, registry.version("a0", 1))
+    assert sorted(asked) == sorted(["a0", *(f"{side}{level}" for level in range(1, 31) for side in "ab")])
+    assert whole.count('"record"') == len(asked)
 
 
 def test_a_registry_gives_the_columns_of_json(lab: Lab) -> None:

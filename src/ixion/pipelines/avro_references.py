@@ -30,10 +30,12 @@ def whole_schema(registry: Registry, one: Registered) -> str:
 
 
 def _collect(registry: Registry, one: Registered, others: dict[str, Any], depth: int) -> None:
-    """Add the types that ONE refers to, by their full names."""
+    """Add the types that ONE refers to, by their full names; each is asked for once, however many schemas use it."""
     if not depth:
-        raise PipelineError("the registered Avro schemas refer to each other without end")
+        raise PipelineError(f"references of the registered Avro schemas are more than {_DEEPEST} deep")
     for name, subject, version in one.references:
+        if name in others:
+            continue
         found = registry.version(subject, version)
         if found is None:
             raise PipelineError(

@@ -142,8 +142,11 @@ class Starting:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the JVM starts Python workers
         self._jvm: Jvm | None = None
         if here and can_launch(version, self._home, settings):
-            with _uninterrupted(), _open_log(self._log) as output:
-                self._jvm = Jvm(self._java, self._home, self._on_class_path, self._open_settings(), output)
+            try:
+                with _uninterrupted(), _open_log(self._log) as output:
+                    self._jvm = Jvm(self._java, self._home, self._on_class_path, self._open_settings(), output)
+            except OSError as error:  # too many processes or open files, no memory, no room for a folder
+                raise self._did_not_start(error) from error
 
     def session(self) -> SparkSession:
         from pyspark import SparkConf, SparkContext
@@ -166,9 +169,7 @@ class Starting:
                     )
             session = builder.getOrCreate()
         except Exception as error:
-            if self._log:
-                atexit.unregister(self._log.unlink)  # it is named in the error
-            raise _did_not_start(error, self._found.packages, self._log) from error
+            raise self._did_not_start(error) from error
         keep_classes(session)
         if self._found.packages:
             given = session.conf.get("spark.jars", "") or ""
@@ -178,6 +179,11 @@ class Starting:
         if not self._verbose:  # it prints the stack of every failed batch, which we report in plain words
             logging.getLogger("py4j").setLevel(logging.CRITICAL)
         return session
+
+    def _did_not_start(self, error: Exception) -> PipelineError:
+        if self._log:
+            atexit.unregister(self._log.unlink)  # it is named in the error
+        return _did_not_start(error, self._found.packages, self._log)
 
     def _open_settings(self) -> dict[str, str]:
         """Every user of the machine can read the JVM's command: settings with passwords are set afterwards."""
@@ -245,7 +251,7 @@ def _pyspark() -> tuple[Path, str]:
     """Folder and version of pyspark, which is not imported."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
-        raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"') from None
+        raise PipelineError("pyspark is not installed", hint='pip install "ixion[spark]"')
     home = Path(found.origin).parent
     version = re.search(r"""__version__.*["']([\d.]+)""", (home / "version.py").read_text())
     assert version is not None, f"{home} has no version"
