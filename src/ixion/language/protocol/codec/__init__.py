@@ -1,0 +1,3 @@
+"""Encodes and decodes the types of the protocol. Compiled; it contains no message table."""
+
+# The modules of this package are compiled: see setup.py.

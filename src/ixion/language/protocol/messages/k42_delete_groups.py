@@ -1,0 +1,17 @@
+"""Delete groups that have no members."""
+
+from ixion.language.protocol.notation import GroupId, Int16, Int32, Struct
+
+
+class DeleteGroupsRequest(Struct):
+    groups_names: tuple[GroupId, ...]
+
+
+class DeletableGroupResult(Struct):
+    group_id: GroupId
+    error_code: Int16
+
+
+class DeleteGroupsResponse(Struct):
+    throttle_time_ms: Int32 = 0
+    results: tuple[DeletableGroupResult, ...]

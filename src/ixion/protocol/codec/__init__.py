@@ -1,1 +1,0 @@
-"""Encodes and decodes the types of the protocol. Compiled; it contains no message table."""

@@ -1,1 +1,0 @@
-"""Tables of messages that are stored in logs and files. `ixion.protocol.storage` reads and writes them."""
