@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ixion.log.files import Part
+from ixion.broker.log.files import Part
 from tests.log.support import QuickFiles
 
 

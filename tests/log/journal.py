@@ -14,7 +14,7 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ixion.log.files import Part
+from ixion.broker.log.files import Part
 from tests.log.support import QuickFiles
 
 Step = tuple[str, str, int, bytes]  # what, path (or old path), number (position, size, file), bytes (or new path)

@@ -9,18 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from ixion.log.config import LogConfig
-from ixion.log.directory_state import DirectoryState
-from ixion.log.files import Files
-from ixion.log.log import Log
-from ixion.log.log_loader import open_log
-from ixion.log.producer_state import ProducerState
-from ixion.log.reader import Isolation, read
-from ixion.log.timestamps import TimedOffset, search_by_timestamp, search_max_timestamp
-from ixion.records.batches import iter_batches
-from ixion.records.builder import BatchBuilder
-from ixion.records.compression import Codec
-from ixion.records.control import transaction_marker
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.directory_state import DirectoryState
+from ixion.broker.log.files import Files
+from ixion.broker.log.log import Log
+from ixion.broker.log.log_loader import open_log
+from ixion.broker.log.producer_state import ProducerState
+from ixion.broker.log.reader import read
+from ixion.broker.log.timestamps import TimedOffset, search_by_timestamp, search_max_timestamp
+from ixion.broker.log.view import Bound
+from ixion.language.records.batches import iter_batches
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.compression import Codec
+from ixion.language.records.control import transaction_marker
 from ixion.timer.turns import Steps
 
 T = TypeVar("T")
@@ -117,13 +118,13 @@ class Box:
         )
 
 
-def stored(log: Log, start: int | None = None, isolation: Isolation = Isolation.LOG_END) -> list[tuple[int, bytes]]:
+def stored(log: Log, start: int | None = None, bound: Bound = Bound.END) -> list[tuple[int, bytes]]:
     """(offset, value) of every data record from `start` on, read as a client would, checksums verified."""
     found: list[tuple[int, bytes]] = []
     offset = log.log_start if start is None else start
     first = offset
     while True:
-        data = read(log, offset, 1000, isolation)
+        data = read(log, offset, 1000, bound)
         if not data.records:
             return found
         for view in iter_batches(data.records):
@@ -136,11 +137,11 @@ def stored(log: Log, start: int | None = None, isolation: Isolation = Isolation.
 
 
 def find_by_timestamp(log: Log, timestamp: int) -> TimedOffset | None:
-    return finish(search_by_timestamp(log, timestamp))
+    return finish(search_by_timestamp(log, timestamp, Bound.END))
 
 
 def find_max_timestamp(log: Log) -> TimedOffset | None:
-    return finish(search_max_timestamp(log))
+    return finish(search_max_timestamp(log, Bound.END))
 
 
 def finish(steps: Steps[T]) -> T:

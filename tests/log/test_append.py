@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from ixion.log.config import LogConfig
-from ixion.log.prepare import Origin
-from ixion.log.reader import read
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.batch import TimestampType
-from ixion.records.batches import iter_batches
-from ixion.records.compression import Codec
-from ixion.records.patch import patch_max_timestamp
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.reader import read
+from ixion.broker.log.segment import Segment
+from ixion.broker.log.view import Bound
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.batch import TimestampType
+from ixion.language.records.batches import iter_batches
+from ixion.language.records.compression import Codec
+from ixion.language.records.patch import patch_max_timestamp
 from tests.log.support import NOW, Box, batch, stored
 
 
@@ -25,7 +27,7 @@ def test_the_leader_gives_offsets_and_its_epoch(box: Box) -> None:
     second = log.append_as_leader(batch(b"c"), 6)
     assert (first.first_offset, first.last_offset, first.records) == (0, 1, 2)
     assert (second.first_offset, second.last_offset, second.log_start_offset) == (2, 2, 0)
-    views = list(iter_batches(read(log, 0, 10_000).records))
+    views = list(iter_batches(read(log, 0, 10_000, Bound.END).records))
     assert [(view.base_offset, view.leader_epoch) for view in views] == [(0, 5), (2, 6)]
     assert log.epochs.entries() == [(5, 0), (6, 2)]
     assert stored(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
@@ -47,7 +49,7 @@ def test_log_append_time_is_the_brokers(box: Box) -> None:
     box.clock.now_ms = NOW + 12_345
     info = log.append_as_leader(batch(b"a", b"b", timestamp=17, codec=Codec.GZIP), 0)
     assert info.append_time == NOW + 12_345
-    (view,) = iter_batches(read(log, 0, 10_000).records)
+    (view,) = iter_batches(read(log, 0, 10_000, Bound.END).records)
     assert view.crc_is_valid()
     assert view.timestamp_type == TimestampType.LOG_APPEND_TIME
     assert [record.timestamp for record in view.records()] == [NOW + 12_345] * 2
@@ -63,7 +65,7 @@ def test_a_topic_may_set_its_codec(box: Box) -> None:
     box.config = LogConfig(compression_type="lz4")
     log = box.open()
     log.append_as_leader(batch(b"a", b"b", codec=Codec.GZIP, producer=(4, 0, 0)), 3)
-    (view,) = iter_batches(read(log, 0, 10_000).records)
+    (view,) = iter_batches(read(log, 0, 10_000, Bound.END).records)
     assert (view.codec, view.producer_id, view.base_sequence, view.leader_epoch) == (Codec.LZ4, 4, 0, 3)
     assert [record.value for record in view.records()] == [b"a", b"b"]
 
@@ -77,7 +79,7 @@ def test_and_how_hard_it_tries(box: Box, name: str, fast: int, slow: int) -> Non
         box.config = LogConfig(compression_type=name, **setting)
         log = box.open()
         offset = log.append_as_leader(batch(words), 0).first_offset
-        (view,) = iter_batches(read(log, offset, 1_000_000).records)
+        (view,) = iter_batches(read(log, offset, 1_000_000, Bound.END).records)
         assert [record.value for record in view.records()] == [words]
         sizes.append(view.size_in_bytes)
         log.close()
@@ -284,6 +286,33 @@ def test_a_largest_timestamp_that_is_not_true_is_set_right(box: Box, compression
     lying = bytearray(batch(b"a", timestamp=NOW))
     patch_max_timestamp(lying, 0, TimestampType.CREATE_TIME, NOW + 10**9)
     assert log.append_as_leader(bytes(lying), 0).max_timestamp == NOW
-    (view,) = iter_batches(read(log, 0, 10_000).records)
+    (view,) = iter_batches(read(log, 0, 10_000, Bound.END).records)
     assert view.max_timestamp == NOW
     assert view.crc_is_valid()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_follower_takes_what_the_leader_has_whatever_its_segments_hold(tmp_path: Path, seed: int) -> None:
+    """A fetch may be larger than a segment, and so may a batch that is older than the setting."""
+    chance = random.Random(seed)
+    leader = Box(tmp_path / "leader").open()
+    for _ in range(40):
+        values = [chance.randbytes(chance.choice((10, 200, 2_000))) for _ in range(chance.randrange(1, 4))]
+        leader.append_as_leader(batch(*values), chance.randrange(1, 3) if leader.end_offset > 60 else 0)
+    box = Box(tmp_path / "follower", config=LogConfig(segment_bytes=chance.choice((300, 1_000, 5_000))))
+    follower = box.open()
+    while follower.end_offset < leader.end_offset:
+        fetched = read(leader, follower.end_offset, chance.choice((1, 4_000, 1 << 20)), Bound.END).records
+        info = follower.append_as_follower(fetched)
+        assert info.size == len(fetched)
+        assert info.last_offset == follower.end_offset - 1
+    assert stored(follower) == stored(leader)
+    assert follower.epochs.entries() == leader.epochs.entries()
+    for segment in follower.segments:
+        assert segment.size <= box.config.segment_bytes or count_batches(segment) == 1
+    again = box.open()
+    assert stored(again) == stored(leader)
+
+
+def count_batches(segment: Segment) -> int:
+    return len(list(iter_batches(Path(segment.path(".log")).read_bytes())))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.aside import KEPT_MS
-from ixion.log.config import LogConfig
-from ixion.log.retention import retain
-from ixion.model.errors import KafkaError
+from ixion.broker.log.aside import KEPT_MS
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.retention import retain
+from ixion.language.model.errors import KafkaError
 from tests.log.faults import FaultyFiles
 from tests.log.support import NOW, Box, batch, stored
 

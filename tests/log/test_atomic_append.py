@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.config import LogConfig
-from ixion.log.directory_state import DirectoryState
-from ixion.log.log import Log
-from ixion.log.prepare import Origin
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.batch import BatchView
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.directory_state import DirectoryState
+from ixion.broker.log.log import Log
+from ixion.broker.log.prepare import Origin
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.batch import BatchView
 from tests.log.faults import FaultyFiles
 from tests.log.support import NOW, Box, batch, marker, stored
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log import breather
-from ixion.log.breather import EVERY
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.manager import LogManager
-from ixion.records.compression import Codec
+from ixion.broker.log import breather
+from ixion.broker.log.breather import EVERY
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.manager import LogManager
+from ixion.language.records.compression import Codec
 from tests.log.support import NOW, Box, Clock, QuickFiles, batch, stored
 
 COUNT = 30_000

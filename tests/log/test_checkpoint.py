@@ -11,16 +11,16 @@ from uuid import UUID
 
 import pytest
 
-from ixion.log.checkpoint import RECOVERY_POINTS, read_epochs, read_offsets, write_epochs, write_offsets
-from ixion.log.clean_shutdown import has_marker, take_marker, write_marker
-from ixion.log.corrupt import CorruptFileError
-from ixion.log.directory import LogDirectory
-from ixion.log.files import Files
-from ixion.log.lock import DirectoryLock, DirectoryLockedError
-from ixion.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from ixion.log.partition_metadata import read_topic_id, write_topic_id
-from ixion.model.errors import KafkaError
-from ixion.model.ids import id_text
+from ixion.broker.log.checkpoint import RECOVERY_POINTS, read_epochs, read_offsets, write_epochs, write_offsets
+from ixion.broker.log.clean_shutdown import has_marker, take_marker, write_marker
+from ixion.broker.log.corrupt import CorruptFileError
+from ixion.broker.log.directory import LogDirectory
+from ixion.broker.log.files import Files
+from ixion.broker.log.lock import DirectoryLock, DirectoryLockedError
+from ixion.broker.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from ixion.broker.log.partition_metadata import read_topic_id, write_topic_id
+from ixion.language.model.errors import KafkaError
+from ixion.language.model.ids import id_text
 from tests.log.support import QuickFiles
 
 FILES = Files()
@@ -141,7 +141,7 @@ def test_a_directory_has_one_owner_in_this_process(tmp_path: Path) -> None:
 
 def test_a_directory_has_one_owner_among_processes(tmp_path: Path) -> None:
     lock = DirectoryLock(str(tmp_path))
-    code = "import sys; from ixion.log.lock import DirectoryLock; DirectoryLock(sys.argv[1])"
+    code = "import sys; from ixion.broker.log.lock import DirectoryLock; DirectoryLock(sys.argv[1])"
     outcome = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
     lock.release()
     assert "DirectoryLockedError" in outcome.stderr

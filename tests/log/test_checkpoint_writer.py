@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from ixion.log.checkpoint import HIGH_WATERMARKS
-from ixion.log.config import LogConfig
-from ixion.log.manager import LogManager
-from ixion.log.together import for_each
+from ixion.broker.log.checkpoint import HIGH_WATERMARKS
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.together import for_each
 from tests.log.support import Clock, QuickFiles, batch
 
 

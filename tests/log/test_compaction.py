@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.log.checkpoint import read_offsets
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.log import Log
-from ixion.log.manager import LogManager
-from ixion.log.offset_map import OffsetMap
-from ixion.log.prepare import Origin
-from ixion.log.reader import Isolation, read
-from ixion.log.segment import Segment
-from ixion.records.batches import iter_batches
-from ixion.records.compression import Codec
+from ixion.broker.log.checkpoint import read_offsets
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.log import Log
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.offset_map import OffsetMap
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.reader import read
+from ixion.broker.log.segment import Segment
+from ixion.broker.log.view import Bound
+from ixion.language.records.batches import iter_batches
+from ixion.language.records.compression import Codec
 from tests.log.journal import Journal, materialize
 from tests.log.support import NOW, Box, Clock, QuickFiles, batch, marker, open_transaction, stored
 
@@ -60,7 +61,7 @@ class Stage:
     def live(self) -> list[tuple[int, bytes | None, bytes | None]]:
         found = []
         offset = self.log.log_start
-        while data := read(self.log, offset, 1000).records:
+        while data := read(self.log, offset, 1000, Bound.END).records:
             for view in iter_batches(data):
                 assert view.crc_is_valid()
                 if not view.is_control:
@@ -198,7 +199,7 @@ def test_undecided_transactions_are_left_alone_and_aborted_ones_go(stage: Stage)
     stage.write((b"z", b"z"))
     stage.clean()
     assert [value for _, _, value in stage.live()] == [b"three", b"z"]
-    kinds = [(int(view.base_offset), view.is_control) for view in iter_batches(read(log, 0, 10_000).records)]
+    kinds = [(int(view.base_offset), view.is_control) for view in iter_batches(read(log, 0, 10_000, Bound.END).records)]
     assert (5, True) in kinds  # the marker of what is left
     stage.manager.close()
     again = Stage(stage.path)
@@ -206,6 +207,111 @@ def test_undecided_transactions_are_left_alone_and_aborted_ones_go(stage: Stage)
     assert again.log.producers.producers[1].last_sequence == 2
     assert open_transaction(again.log.producers) == -1
     again.manager.abandon()
+
+
+def txn_write(log: Log, producer: int, sequence: int, key: bytes, value: bytes | None) -> None:
+    log.append_as_leader(batch(value, key=key, producer=(producer, 0, sequence), transactional=True), 0)
+
+
+def end_txn(log: Log, producer: int, *, commit: bool) -> None:
+    log.append_as_leader(marker(producer, 0, commit=commit), 0, Origin.COORDINATOR)
+    log.raise_high_watermark(log.end_offset)
+
+
+def committed(log: Log) -> dict[bytes, bytes | None]:
+    """The last value of every key for a client at read_committed."""
+    found: dict[bytes, bytes | None] = {}
+    offset = log.log_start
+    while True:
+        data = read(log, offset, 10_000, Bound.VISIBLE_STABLE)
+        if not data.records:
+            return found
+        hidden = [(txn.producer_id, range(txn.first_offset, txn.last_offset)) for txn in data.aborted or ()]
+        for view in iter_batches(data.records):
+            offset = int(view.last_offset) + 1
+            if view.is_control or any(view.producer_id == each and view.base_offset in part for each, part in hidden):
+                continue
+            found |= {record.key or b"": record.value for record in view.records()}
+
+
+@pytest.mark.parametrize("marker_is_sealed", [False, True])
+def test_an_abort_in_a_later_segment_leaves_the_committed_value(stage: Stage, marker_is_sealed: bool) -> None:
+    log = stage.log
+    stage.write((b"a", b"committed"))
+    txn_write(log, 1, 0, b"a", b"aborted")
+    log.roll()
+    end_txn(log, 1, commit=False)
+    if marker_is_sealed:
+        log.roll()
+    stage.write((b"z", b"1"))
+    for number in range(4):
+        Cleaner(stage.manager, MEMORY).clean_dirtiest(stage.clock.now_ms)
+        assert committed(log)[b"a"] == b"committed"
+        stage.write((b"z", b"%d" % number))
+        log.roll()
+        stage.clock.now_ms += 1_001
+    stage.manager.abandon()
+    for path in stage.path.glob("*/*.snapshot"):
+        path.unlink()
+    again = Stage(stage.path).log
+    again.raise_high_watermark(again.end_offset)
+    assert committed(again)[b"a"] == b"committed"
+    assert again.last_stable_offset == again.end_offset
+
+
+def test_the_rest_of_a_segment_is_compacted_once_its_transaction_has_ended(stage: Stage) -> None:
+    """Also if nothing else is written: the segment in which the last compaction stopped is dirty behind that."""
+    log = stage.log
+    stage.write((b"a", b"1"))
+    txn_write(log, 1, 0, b"b", b"1")
+    stage.write((b"a", b"2"))
+    stage.write((b"a", b"3"))
+    stage.clean()
+    assert len(stage.live()) == 4
+    end_txn(log, 1, commit=True)
+    cleaner = Cleaner(stage.manager, MEMORY)
+    assert cleaner.clean_dirtiest(stage.clock.now_ms) is not None
+    assert stage.live() == [(1, b"b", b"1"), (3, b"a", b"3")]
+    assert cleaner.clean_dirtiest(stage.clock.now_ms) is None  # and then it is clean
+
+
+def test_a_marker_outlives_the_last_batch_of_its_transaction(stage: Stage) -> None:
+    """Even if it is only the empty one with the producer's sequence: a start would find a transaction without end."""
+    log = stage.log
+    txn_write(log, 1, 0, b"a", b"aborted")
+    log.roll()
+    end_txn(log, 1, commit=False)
+    log.roll()
+    for number in range(5):
+        stage.write((b"z", b"%d" % number))
+        stage.clean()
+        stage.clock.now_ms += 1_001
+    stage.manager.abandon()
+    for path in stage.path.glob("*/*.snapshot"):
+        path.unlink()
+    again = Stage(stage.path).log
+    again.raise_high_watermark(again.end_offset)
+    assert again.producers.producers[1].last_sequence == 0
+    assert again.last_stable_offset == again.end_offset
+
+
+def test_what_is_not_due_yet_replaces_nothing(stage: Stage) -> None:
+    """The barrier of a fixed delay; a batch that it divides is not seen yet either."""
+    stage.config = replace(CONFIG, delivery_delay_ms=60_000)
+    stage.manager.reconfigure("orders")
+    log = stage.log
+    for pairs in ([(b"a", b"1")], [(b"b", b"2"), (b"a", None)], [(b"z", b"9")]):
+        stage.write(*pairs)
+        log.roll()
+    for visible in (-1, 0, 1, 2):
+        log.visible_end = visible
+        stage.clean()
+        stage.clock.now_ms += 5_000
+        assert [key for _, key, _ in stage.live()] == [b"a", b"b", b"a", b"z"]
+    log.visible_end = 3
+    stage.write((b"z", b"10"))
+    stage.clean()
+    assert stage.live()[:2] == [(1, b"b", b"2"), (2, b"a", None)], "its time begins when it can be seen"
 
 
 def test_markers_go_after_their_transactions(stage: Stage) -> None:
@@ -295,11 +401,11 @@ def test_a_truncation_under_the_compaction_stops_it(stage: Stage, monkeypatch: p
     for number in range(30):
         stage.write((b"a", b"%d" % number))
     stage.log.roll()
-    from ixion.log import compaction
+    from ixion.broker.log import compaction
 
     part = Cleaner(stage.manager, MEMORY).due(NOW)[0]
     offset_map = OffsetMap(MEMORY)
-    end = compaction.build_map(stage.log, part.start, part.end, offset_map)
+    end = compaction.build_map(stage.log, part.start, part.end, [], offset_map)
     old = list(stage.log.segments)[:2]
     stage.log.truncate_fully(0)
     fresh = Segment(stage.log.files, stage.log.folder, 0, {}, NOW, ".cleaned")
@@ -415,7 +521,7 @@ def test_a_reader_inside_a_replaced_segment_goes_on(box: Box, tmp_path: Path) ->
         stage.write((b"a", b"%d" % number))
     stage.clean()
     # Offsets that are gone lead to the next one that is there.
-    assert stored(stage.log, 3, Isolation.LOG_END)[0][0] == 29
+    assert stored(stage.log, 3, Bound.END)[0][0] == 29
 
 
 class FailingRenames(QuickFiles):

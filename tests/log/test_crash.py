@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.config import LogConfig
-from ixion.log.log import Log
-from ixion.log.prepare import Origin
-from ixion.log.retention import delete_doomed, retain
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.log import Log
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.retention import delete_doomed, retain
 from tests.log.journal import Journal, materialize
 from tests.log.support import NOW, Box, batch, marker, stored
 

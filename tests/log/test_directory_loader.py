@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log import checkpoint
-from ixion.log.clean_shutdown import FILE_NAME as MARKER
-from ixion.log.config import LogConfig
-from ixion.log.disk_guard import DiskGuard
-from ixion.log.files import Part
-from ixion.log.manager import LogManager
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.log import checkpoint
+from ixion.broker.log.clean_shutdown import FILE_NAME as MARKER
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.disk_guard import DiskGuard
+from ixion.broker.log.files import Part
+from ixion.broker.log.manager import LogManager
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.log.support import NOW, Clock, QuickFiles, batch, stored
 
 CHECKPOINTS = (checkpoint.RECOVERY_POINTS, checkpoint.HIGH_WATERMARKS, checkpoint.LOG_STARTS)
@@ -223,6 +223,39 @@ def test_a_log_that_cannot_be_opened_now_is_named_and_opened_later(stage: Stage,
     assert (log.log_start, log.high_watermark, log.end_offset) == (3, 4, 6)
     manager.close()
     assert stage.is_clean
+
+
+def test_a_log_that_cannot_be_opened_is_deleted_with_its_partition(stage: Stage) -> None:
+    """A broker on a full disk said that it had deleted a moved replica, and opened it when there was room again."""
+    fill(stage, clean=False)
+    stage.files.fail("open", "orders-2", errno.ENOSPC)
+    manager = stage.manager()
+    manager.delete("orders", 2)
+    stage.files.before = lambda _what, _path: None
+    DiskGuard(1, lambda _: (100, 1 << 40)).check(manager.directories[0].state)
+    assert manager.load_missing() == []
+    assert ("orders", 2) not in manager.logs
+    assert manager.unreadable == {}
+    new = manager.create("orders", 2, b"j" * 16)
+    assert (stored(new), new.log_start, new.high_watermark) == ([], 0, 0)
+    manager.doomed_folders.delete_due(NOW + 100_000)
+    assert not list(stage.path.glob("orders-2.*"))
+    manager.close()
+    assert stage.is_clean
+    again = stage.manager()
+    assert len(again.logs) == 4
+    again.abandon()
+
+
+def test_a_deletion_that_cannot_rename_a_closed_log_says_so(stage: Stage) -> None:
+    fill(stage, clean=False)
+    stage.files.fail("open", "orders-2", errno.ENOSPC)
+    manager = stage.manager()
+    stage.files.fail("rename", "orders-2", errno.ENOSPC)
+    with pytest.raises(KafkaError):
+        manager.delete("orders", 2)
+    assert ("orders", 2) in manager.unreadable
+    manager.abandon()
 
 
 def test_a_log_that_stays_closed_keeps_the_directory_unclean(stage: Stage) -> None:

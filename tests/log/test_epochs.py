@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.epochs import EpochCache
-from ixion.log.files import Files
+from ixion.broker.log.epochs import EpochCache
+from ixion.broker.log.files import Files
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.config import LogConfig
-from ixion.log.files import Part
-from ixion.log.flushing import flush_if_due
-from ixion.log.log import Log
-from ixion.model.errors import KafkaError
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.files import Part
+from ixion.broker.log.flushing import flush_if_due
+from ixion.broker.log.log import Log
+from ixion.language.model.errors import KafkaError
 from tests.log.support import NOW, Box, Clock, QuickFiles, batch, stored
 
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.flushing import flush_if_due
-from ixion.log.log import Log
-from ixion.log.manager import LogManager
-from ixion.log.reader import read
-from ixion.log.retention import retain
-from ixion.model.errors import KafkaError
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.flushing import flush_if_due
+from ixion.broker.log.log import Log
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.reader import read
+from ixion.broker.log.retention import retain
+from ixion.broker.log.view import Bound
+from ixion.language.model.errors import KafkaError
 from tests.log.faults import FaultyFiles
 from tests.log.support import NOW, Box, Clock, QuickFiles, batch, find_by_timestamp, stored
 
@@ -50,7 +51,7 @@ def fully(log: Log) -> None:
 def use(log: Log) -> None:
     """Whatever may look at a log at any time."""
     for work in (
-        lambda: read(log, 0, 1000),
+        lambda: read(log, 0, 1000, Bound.END),
         lambda: find_by_timestamp(log, NOW),
         lambda: log.flush(),
         lambda: flush_if_due(log, NOW),

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.files import Files
-from ixion.log.handle import FileSlice, Handle
-from ixion.log.log import Log
-from ixion.log.manager import LogManager
-from ixion.log.reader import read_slice
-from ixion.log.retention import delete_doomed, retain
-from ixion.log.scan import Scan
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.files import Files
+from ixion.broker.log.handle import FileSlice, Handle
+from ixion.broker.log.log import Log
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.reader import read_slice
+from ixion.broker.log.retention import delete_doomed, retain
+from ixion.broker.log.scan import Scan
+from ixion.broker.log.view import Bound
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.log.support import NOW, Clock, QuickFiles, batch, stored
 
 CONFIG = LogConfig(
@@ -145,7 +146,7 @@ def test_a_log_is_deleted_under_its_compaction(stage: Stage) -> None:
     assert stage.cleaner.clean_dirtiest(NOW) is None
     assert not stage.log.directory.offline
     assert not stage.cleaner.uncleanable
-    # The topic may be made anew at once.
+    # The topic may be recreated at once.
     again = stage.manager.create("orders", 0)
     assert again.end_offset == 0
     assert not list(Path(again.folder).glob("*.cleaned"))
@@ -214,7 +215,7 @@ def test_a_deleted_log_takes_and_gives_nothing_more(stage: Stage) -> None:
     for use in (
         lambda: stage.log.append_as_leader(batch(b"lost"), 0),
         lambda: stage.log.append_as_follower(batch(b"lost", base_offset=40)),
-        lambda: read_slice(stage.log, 0, 100),
+        lambda: read_slice(stage.log, 0, 100, Bound.END),
     ):
         with pytest.raises(KafkaError) as caught:
             use()
@@ -287,7 +288,7 @@ def test_a_flush_while_something_else_happens(stage: Stage, meanwhile: Callable[
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 def test_a_slice_outlives_its_segment(stage: Stage, meanwhile: Callable[[Stage], None]) -> None:
-    piece = read_slice(stage.log, 20, 10_000, at_once=0).records
+    piece = read_slice(stage.log, 20, 10_000, Bound.END, at_once=0).records
     assert isinstance(piece, FileSlice)
     expected = piece.read(0, piece.size)
     meanwhile(stage)

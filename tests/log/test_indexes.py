@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.log.corrupt import CorruptFileError
-from ixion.log.files import Files
-from ixion.log.offset_index import OffsetIndex
-from ixion.log.time_index import TimeIndex
-from ixion.log.txn_index import AbortedTxn, TxnIndex, read_aborted
+from ixion.broker.log.corrupt import CorruptFileError
+from ixion.broker.log.files import Files
+from ixion.broker.log.offset_index import OffsetIndex
+from ixion.broker.log.time_index import TimeIndex
+from ixion.broker.log.txn_index import AbortedTxn, TxnIndex, read_aborted
 
 FILES = Files()
 steps = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 5000)), max_size=40)

@@ -12,9 +12,9 @@ from tests.log.support import Box, stored
 
 PROGRAM = """
 import sys, time
-from ixion.log.config import LogConfig
-from ixion.log.manager import LogManager
-from ixion.records.builder import BatchBuilder
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.manager import LogManager
+from ixion.language.records.builder import BatchBuilder
 
 manager = LogManager(
     [sys.argv[1]], clock_ms=lambda: int(time.time() * 1000), config_of=lambda _: LogConfig(segment_bytes=20_000)

@@ -17,13 +17,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ixion.log.cleaner import dirty_part
-from ixion.log.compaction import build_map, compact
-from ixion.log.config import LogConfig
-from ixion.log.log import Log
-from ixion.log.offset_map import OffsetMap
-from ixion.log.retention import delete_doomed, retain
-from ixion.records.compression import Codec
+from ixion.broker.log.cleaner import dirty_part
+from ixion.broker.log.compaction import build_map, compact
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.log import Log
+from ixion.broker.log.offset_map import OffsetMap
+from ixion.broker.log.retention import delete_doomed, retain
+from ixion.language.records.compression import Codec
 from tests.lives import lives
 from tests.log.journal import Journal, materialize
 from tests.log.support import NOW, Box, batch, stored
@@ -144,8 +144,8 @@ class LogMachine(RuleBasedStateMachine):
         if not part.dirty_bytes:
             return
         offset_map = OffsetMap(24 * 100)
-        end = build_map(self.log, part.start, part.end, offset_map)
-        compact(self.log, end, offset_map, self.now_ms, part.truncations)
+        end = build_map(self.log, part.start, part.end, [], offset_map)
+        compact(self.log, end, [], offset_map, self.now_ms, part.truncations)
         delete_doomed(self.log, self.now_ms)
         self.checkpointed = end
         found = stored(self.log)

@@ -12,17 +12,18 @@ from uuid import UUID
 
 import pytest
 
-from ixion.log.config import LogConfig
-from ixion.log.directory_state import DirectoryState
-from ixion.log.disk_guard import DiskGuard, free_and_total
-from ixion.log.files import Part
-from ixion.log.lock import DirectoryLockedError
-from ixion.log.log import Log
-from ixion.log.manager import MANY, LogManager
-from ixion.log.meta_properties import MetaProperties
-from ixion.log.reader import read
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.topic_partition import TopicPartition
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.directory_state import DirectoryState
+from ixion.broker.log.disk_guard import DiskGuard, free_and_total
+from ixion.broker.log.files import Part
+from ixion.broker.log.lock import DirectoryLockedError
+from ixion.broker.log.log import Log
+from ixion.broker.log.manager import MANY, LogManager
+from ixion.broker.log.meta_properties import MetaProperties
+from ixion.broker.log.reader import read
+from ixion.broker.log.view import Bound
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.topic_partition import TopicPartition
 from tests.log.support import NOW, Clock, QuickFiles, batch, stored
 
 TOPIC_ID = UUID("11111111-2222-4333-8444-555555555555").bytes
@@ -237,7 +238,7 @@ def test_a_failing_disk_takes_its_directory_offline_and_no_other(stage: Stage, e
         assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
         assert stage.paths[0] in str(caught.value)
     with pytest.raises(KafkaError):
-        read(first, 0, 100)
+        read(first, 0, 100, Bound.END)
     assert stage.offline == [stage.paths[0]]
     assert list(manager.logs) == [("orders", 1)]
     second.append_as_leader(batch(b"b"), 0)
@@ -334,15 +335,20 @@ def test_a_log_moves_to_another_directory(stage: Stage) -> None:
     manager = stage.manager()
     log = manager.create("orders", 0, TOPIC_ID, manager.directories[0])
     log.append_as_leader(batch(b"a", b"b"), 3)
-    future = manager.futures.create("orders", 0, manager.directories[1])
-    assert manager.futures.create("orders", 0, manager.directories[1]) is future
-    future.append_as_follower(read(log, 0, 1000).records)
+    ((_, future),) = manager.of("orders", 0).make_copies(manager.directories[1])
+    assert manager.of("orders", 0).make_copies(manager.directories[1]) == [(log, future)]
+    future.append_as_follower(read(log, 0, 1000, Bound.END).records)
     manager.close()
     again = stage.manager()
     assert stored(again.future_logs["orders", 0]) == [(0, b"a"), (1, b"b")]
     old = again.logs["orders", 0]
-    again.futures.give_name("orders", 0)
-    moved = again.futures.put_in_place("orders", 0)
+    logs = again.of("orders", 0)
+    pairs = logs.make_copies(again.directories[1])
+    moved = again.future_logs["orders", 0]
+    assert pairs == [(old, moved)]
+    logs.name_copies(pairs)
+    assert logs.may_put_in_place(pairs)
+    logs.put_in_place(pairs)
     again.retire(old)
     assert again.get("orders", 0) is moved
     assert (moved.directory.path, moved.topic_id) == (stage.paths[1], TOPIC_ID)

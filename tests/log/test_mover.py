@@ -12,15 +12,17 @@ from typing import TypeVar
 
 import pytest
 
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.files import Part
-from ixion.log.log import Log
-from ixion.log.manager import LogManager
-from ixion.log.mover import MoveCancelledError, Mover
-from ixion.log.prepare import Origin
-from ixion.log.reader import Isolation, read
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.files import Part
+from ixion.broker.log.log import Log
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.mover import MoveCancelledError, Mover
+from ixion.broker.log.partition_logs import Pair
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.reader import read
+from ixion.broker.log.view import Bound
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.log.support import NOW, Clock, QuickFiles, batch, marker, stored
 
 Kept = TypeVar("Kept")
@@ -79,18 +81,22 @@ class Stage:
     def mover(self, to: int = 1) -> Mover:
         return Mover(self.manager, "orders", 0, self.manager.directories[to])
 
+    def copies(self) -> list[Pair]:
+        return self.manager.of("orders", 0).make_copies(self.manager.directories[1])
+
     def folders(self) -> list[list[str]]:
         return [sorted(entry.name for entry in Path(path).iterdir() if entry.is_dir()) for path in self.paths]
 
-    def meddle_once(self, at: int, work: Callable[[], object]) -> None:
-        """At a change of the new directory at which the log is not locked."""
+    def meddle_once(self, at: int, work: Callable[[], object], *, uses_copy: bool = False) -> None:
+        """At a change of the new directory at which the log, and the copy if `work` uses it, is not locked."""
         seen = 0
         busy = False
 
         def meddle(path: str) -> None:
             nonlocal seen, busy
-            log = self.manager.get("orders", 0)
-            if not busy and log is not None and "-future" in path and not log.lock.locked():
+            logs = self.manager.of("orders", 0)
+            held = any(log.lock.locked() for log in logs.in_use + (logs.copies if uses_copy else []))
+            if not busy and logs.in_use and "-future" in path and not held:
                 seen += 1
                 if seen == at:
                     busy = True
@@ -121,7 +127,7 @@ def test_everything_moves(stage: Stage) -> None:
     for name in ("end_offset", "log_start", "high_watermark", "last_stable_offset", "topic_id"):
         assert getattr(moved, name) == getattr(log, name), name
     assert moved.epochs.entries() == log.epochs.entries() == [(0, 0), (1, 10), (2, 20), (3, 30), (5, 36)]
-    assert read(moved, 33, 10_000, Isolation.COMMITTED).aborted == read_aborted(moved)
+    assert read(moved, 33, 10_000, Bound.VISIBLE_STABLE).aborted == read_aborted(moved)
     assert moved.append_as_leader(batch(b"a", b"b", b"c", producer=(7, 0, 0)), 5).duplicate
     assert stage.folders()[1] == ["orders-0"]
     stage.clock.now_ms += 1000
@@ -275,11 +281,11 @@ class LastMinute(Mover):
         super().__init__(stage.manager, "orders", 0, stage.manager.directories[1])
         self.work: Callable[[], object] | None = work
 
-    def _finish(self, current: Log, future: Log) -> bool:
+    def _finish(self, pairs: list[Pair]) -> bool:
         if self.work is not None:
             self.work()
             self.work = None
-        return super()._finish(current, future)
+        return super()._finish(pairs)
 
 
 def test_truncated_in_the_last_minute(stage: Stage) -> None:
@@ -407,7 +413,7 @@ def check_not_moved(stage: Stage, log: Log) -> None:
 @pytest.mark.parametrize("at", STEPS)
 def test_deleted_under_the_move(stage: Stage, at: int) -> None:
     stage.create()
-    stage.meddle_once(at, lambda: stage.manager.delete("orders", 0))
+    stage.meddle_once(at, lambda: stage.manager.delete("orders", 0), uses_copy=True)
     with pytest.raises(KafkaError, match="closed"):
         stage.mover().run()
     stage.manager.doomed_folders.delete_due(NOW + 1000)
@@ -441,7 +447,7 @@ def test_a_new_disk_that_is_full_or_fails(stage: Stage, at: int, code: int) -> N
 
 def test_a_move_that_a_restart_interrupted_starts_over(stage: Stage) -> None:
     before = stored(stage.create())
-    future = stage.manager.futures.create("orders", 0, stage.manager.directories[1])
+    ((_, future),) = stage.copies()
     future.append_as_follower(batch(b"of another life", base_offset=4))
     stage.manager.close()
     stage.start()
@@ -564,13 +570,13 @@ def without_room(stage: Stage) -> Log:
 
 def test_the_next_start_deletes_a_folder_that_a_move_could_not_delete(stage: Stage) -> None:
     moved = without_room(stage)
-    expected, start = stored(moved, isolation=Isolation.COMMITTED), moved.log_start
+    expected, start = stored(moved, bound=Bound.VISIBLE_STABLE), moved.log_start
     stage.manager.close()
     assert [(Path(path) / ".kafka_cleanshutdown").exists() for path in stage.paths] == [False, True]
     stage.start()
     log = stage.manager.logs["orders", 0]
     log.raise_high_watermark(log.end_offset)
-    assert (log.log_start, stored(log, isolation=Isolation.COMMITTED)) == (start, expected)
+    assert (log.log_start, stored(log, bound=Bound.VISIBLE_STABLE)) == (start, expected)
     stage.clock.now_ms += 10_000
     stage.manager.doomed_folders.delete_due(stage.clock.now_ms)
     assert sorted(stage.folders()) == [[], ["orders-0"]]
@@ -588,10 +594,12 @@ def test_a_move_back_to_where_a_move_could_not_delete(stage: Stage) -> None:
 def test_a_copy_that_a_kill_left_is_deleted(stage: Stage) -> None:
     """Killed after the future log got its name and before it was put in place."""
     log = stage.create()
-    future = stage.manager.futures.create("orders", 0, stage.manager.directories[1])
-    stage.mover()._catch_up(log, future)
+    ((_, future),) = pairs = stage.copies()
+    mover = stage.mover()
+    mover._start_over(log, future)
+    mover._catch_up(log, future)
     future.flush()
-    stage.manager.futures.give_name("orders", 0)
+    stage.manager.of("orders", 0).name_copies(pairs)
     log.append_as_leader(batch(b"only here"), 3)
     expected = stored(log)
     stage.manager.abandon()
@@ -610,9 +618,9 @@ def test_the_copy_is_not_truncated_under_the_lock_of_the_log_in_use(stage: Stage
     current.raise_high_watermark(10)
     current.raise_log_start(5)
     mover = stage.mover()
-    future = stage.manager.futures.create("orders", 0, stage.manager.directories[1])
+    ((_, future),) = pairs = stage.copies()
     mover._start_over(current, future)
-    assert not mover._finish(current, future)
+    assert not mover._finish(pairs)
     assert (future.log_start, future.end_offset) == (5, 5)
     moved = mover.run()
     assert [offset for offset, _ in stored(moved)] == [5, 6, 7, 8, 9]

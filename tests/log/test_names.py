@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.log.names import (
+from ixion.broker.log.names import (
     DELETE,
     FUTURE,
     PartitionFolder,
@@ -14,8 +14,8 @@ from ixion.log.names import (
     parse_file_name,
     parse_folder_name,
 )
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.topic_name import check_topic_name
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.topic_name import check_topic_name
 
 
 @pytest.mark.parametrize("name", ["orders", "a", "A.b_c-9", "x" * 249, "-", "__consumer_offsets", "..."])

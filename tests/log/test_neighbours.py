@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.checkpoint import CLEANER_OFFSETS, LOG_STARTS, Offsets, read_offsets
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.log import Log
-from ixion.log.manager import LogManager
+from ixion.broker.log.checkpoint import CLEANER_OFFSETS, LOG_STARTS, Offsets, read_offsets
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.log import Log
+from ixion.broker.log.manager import LogManager
 from tests.log.support import NOW, Clock, QuickFiles, batch
 
 CONFIG = LogConfig(

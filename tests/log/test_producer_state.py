@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.log.config import DAY_MS, LogConfig
-from ixion.log.corrupt import CorruptFileError
-from ixion.log.log import Log
-from ixion.log.prepare import Origin
-from ixion.log.producer_entry import BatchTrace, ProducerEntry
-from ixion.log.producer_state import MOST_OFFERED, MOST_PRODUCERS, ProducerState
-from ixion.log.reader import Isolation, read
-from ixion.log.snapshot_file import decode_snapshot, encode_snapshot
-from ixion.log.txn_index import AbortedTxn
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.log.config import DAY_MS, LogConfig
+from ixion.broker.log.corrupt import CorruptFileError
+from ixion.broker.log.log import Log
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.producer_entry import BatchTrace, ProducerEntry
+from ixion.broker.log.producer_state import MOST_OFFERED, MOST_PRODUCERS, ProducerState
+from ixion.broker.log.reader import read
+from ixion.broker.log.snapshot_file import decode_snapshot, encode_snapshot
+from ixion.broker.log.txn_index import AbortedTxn
+from ixion.broker.log.view import Bound
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.log.support import NOW, Box, batch, marker, open_transaction, stored
 
 LAST = (1 << 31) - 1
 
 
 def send(
-    log: Log, sequence: int, *, epoch: int = 0, producer: int = 9, count: int = 1, transactional: bool = False
+    log: Log,
+    sequence: int,
+    *,
+    epoch: int = 0,
+    producer: int = 9,
+    count: int = 1,
+    transactional: bool = False,
+    timestamp: int = NOW,
 ) -> int:
-    info = log.append_as_leader(
-        batch(*[b"v"] * count, producer=(producer, epoch, sequence), transactional=transactional), 0
-    )
-    return info.first_offset
+    identity = (producer, epoch, sequence)
+    data = batch(*[b"v"] * count, producer=identity, transactional=transactional, timestamp=timestamp)
+    return log.append_as_leader(data, 0).first_offset
 
 
 def end(log: Log, *, commit: bool, epoch: int = 0, producer: int = 9, coordinator_epoch: int = 0) -> int:
@@ -129,6 +136,28 @@ def test_a_silent_producer_is_forgotten_unless_its_transaction_is_open(box: Box)
     assert open_transaction(log.producers) == 1
 
 
+@pytest.mark.parametrize("old_ms", [0, DAY_MS, 700 * DAY_MS])
+@pytest.mark.parametrize("stop", ["none", "clean", "crash"])
+def test_a_producer_of_old_records_is_active_as_long_as_it_writes(box: Box, old_ms: int, stop: str) -> None:
+    """Its timestamps say nothing about when it wrote: a batch that it repeats must not be appended twice."""
+    log = box.open()
+    send(log, 0, timestamp=NOW - old_ms)
+    box.clock.now_ms += DAY_MS - 1
+    assert log.expire_producers(box.clock.now_ms) == 0
+    send(log, 1, timestamp=NOW - old_ms)
+    if stop == "clean":
+        log.close()
+    elif stop == "crash":
+        log.abandon()
+    box.clock.now_ms += DAY_MS - 1
+    if stop != "none":
+        log = box.open(clean=stop == "clean")
+    assert log.expire_producers(box.clock.now_ms) == 0
+    assert log.append_as_leader(batch(b"v", producer=(9, 0, 1)), 0).duplicate
+    if stop != "crash":
+        assert log.expire_producers(box.clock.now_ms + 1) == 1
+
+
 def test_an_open_transaction_holds_the_last_stable_offset(box: Box) -> None:
     log = box.open()
     send(log, 0, producer=1)
@@ -144,11 +173,11 @@ def test_an_open_transaction_holds_the_last_stable_offset(box: Box) -> None:
     assert log.last_stable_offset == 1  # the marker is not below the high watermark yet
     log.raise_high_watermark(6)
     assert log.last_stable_offset == 6
-    aborted = read(log, 0, 10_000, Isolation.COMMITTED).aborted
+    aborted = read(log, 0, 10_000, Bound.VISIBLE_STABLE).aborted
     assert aborted is not None
     assert [txn.fields() for txn in aborted] == [(3, 2, 4, 1)]
-    assert read(log, 5, 10_000, Isolation.COMMITTED).aborted == []
-    assert read(log, 0, 10_000).aborted is None
+    assert read(log, 5, 10_000, Bound.VISIBLE_STABLE).aborted == []
+    assert read(log, 0, 10_000, Bound.END).aborted is None
 
 
 def test_a_reader_at_read_committed_stops_at_the_last_stable_offset(box: Box) -> None:
@@ -157,9 +186,9 @@ def test_a_reader_at_read_committed_stops_at_the_last_stable_offset(box: Box) ->
     send(log, 0, producer=2, transactional=True)
     send(log, 1, producer=1)
     log.raise_high_watermark(3)
-    assert [offset for offset, _ in stored(log, 0, Isolation.COMMITTED)] == [0]
-    assert [offset for offset, _ in stored(log, 0, Isolation.HIGH_WATERMARK)] == [0, 1, 2]
-    assert read(log, 1, 100, Isolation.COMMITTED).records == b""
+    assert [offset for offset, _ in stored(log, 0, Bound.VISIBLE_STABLE)] == [0]
+    assert [offset for offset, _ in stored(log, 0, Bound.VISIBLE)] == [0, 1, 2]
+    assert read(log, 1, 100, Bound.VISIBLE_STABLE).records == b""
 
 
 def test_a_follower_knows_the_first_open_transaction_of_a_fetch_that_has_several(box: Box) -> None:
@@ -170,12 +199,12 @@ def test_a_follower_knows_the_first_open_transaction_of_a_fetch_that_has_several
     send(log, 0, producer=2, transactional=True)
     send(log, 1, producer=1, transactional=True)
     follower = Box(box.path / "follower").open()
-    follower.append_as_follower(bytes(read(log, 0, 10_000).records))
+    follower.append_as_follower(bytes(read(log, 0, 10_000, Bound.END).records))
     for each in (log, follower):
         each.raise_high_watermark(4)
         assert each.last_stable_offset == 2
         assert [txn.fields() for txn in each.segments.active.txn_index.entries()] == [(1, 0, 1, 2)]
-    assert [offset for offset, _ in stored(follower, 0, Isolation.COMMITTED)] == [0]
+    assert [offset for offset, _ in stored(follower, 0, Bound.VISIBLE_STABLE)] == [0]
 
 
 def test_a_follower_knows_the_aborted_transactions_of_a_fetch_whose_end_it_had_to_truncate(box: Box) -> None:
@@ -186,12 +215,12 @@ def test_a_follower_knows_the_aborted_transactions_of_a_fetch_whose_end_it_had_t
     send(leader, 0, producer=3)
     send(leader, 0, producer=4)
     send(leader, 0, producer=1, epoch=1, transactional=True)
-    follower.append_as_follower(bytes(read(leader, 0, 10_000).records))
+    follower.append_as_follower(bytes(read(leader, 0, 10_000, Bound.END).records))
     for each in (leader, follower):
         each.truncate_to(common)
     send(leader, 0, producer=2, transactional=True)
     end(leader, commit=False, producer=2)
-    follower.append_as_follower(bytes(read(leader, common, 10_000).records))
+    follower.append_as_follower(bytes(read(leader, common, 10_000, Bound.END).records))
     follower.raise_high_watermark(follower.end_offset)
     found: list[AbortedTxn] = []
     follower.segments.active.txn_index.collect(0, common + 1, found)
@@ -219,7 +248,7 @@ def test_a_batch_of_an_aborted_transaction_has_no_duplicates(box: Box) -> None:
     assert send(log, 3, count=2, transactional=True) == 4
     end(log, commit=True)
     assert send(log, 3, count=2, transactional=True) == 4, "committed: it was acknowledged"
-    assert send(log, 0, epoch=1, transactional=True) == 7, "the next epoch begins anew"
+    assert send(log, 0, epoch=1, transactional=True) == 7, "the next epoch begins at 0 again"
 
 
 def test_a_restart_knows_which_batches_were_aborted_since_its_snapshot(box: Box) -> None:
@@ -351,8 +380,8 @@ def test_few_producers_are_remembered_however_many_ids_are_made_up() -> None:
     for number in range(MOST_PRODUCERS):
         state.producers[number] = ProducerEntry(number)
     state.producers[0].txn_first_offset = 7
-    state.apply([state.draft(1, True)])  # it has written again
+    state.apply([state.draft(1, True)], NOW)  # it has written again
     for number in range(MOST_PRODUCERS, MOST_PRODUCERS + 3):
-        state.apply([state.draft(number, True)])
+        state.apply([state.draft(number, True)], NOW)
     assert len(state.producers) == MOST_PRODUCERS
     assert [number for number in range(6) if number in state.producers] == [0, 1, 5]

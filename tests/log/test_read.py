@@ -1,4 +1,4 @@
-"""Reading: whole batches, limits, isolation, file slices, offsets by time."""
+"""Reading: whole batches, limits, bound, file slices, offsets by time."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.log.config import LogConfig
-from ixion.log.handle import FileSlice
-from ixion.log.log import Log
-from ixion.log.reader import UNVERIFIED, Isolation, read, read_slice
-from ixion.log.retention import delete_doomed, take_out
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.codec.sink import joined
-from ixion.records.batches import iter_batches
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.handle import FileSlice
+from ixion.broker.log.log import Log
+from ixion.broker.log.reader import UNVERIFIED, read, read_slice
+from ixion.broker.log.retention import delete_doomed, take_out
+from ixion.broker.log.view import Bound
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.records.batches import iter_batches
 from tests.log.support import NOW, Box, QuickFiles, batch, find_by_timestamp, find_max_timestamp, stored
 
 
@@ -32,7 +33,7 @@ def log(box: Box) -> Log:
 
 def test_every_offset_finds_its_batch(log: Log) -> None:
     for offset in range(90):
-        views = list(iter_batches(read(log, offset, 1).records))
+        views = list(iter_batches(read(log, offset, 1, Bound.END).records))
         assert len(views) == 1
         assert views[0].base_offset <= offset <= views[0].last_offset
 
@@ -57,10 +58,10 @@ def test_a_read_gives_whole_batches_within_its_limits(data: st.DataObject) -> No
             offset = data.draw(st.integers(0, log.end_offset))
             max_bytes = data.draw(st.integers(0, 2500))
             min_one = data.draw(st.booleans())
-            isolation = data.draw(st.sampled_from([Isolation.LOG_END, Isolation.HIGH_WATERMARK]))
-            limit = log.end_offset if isolation == Isolation.LOG_END else log.high_watermark
-            found = read(log, offset, max_bytes, isolation, min_one)
-            piece = read_slice(log, offset, max_bytes, isolation, min_one, at_once=data.draw(st.integers(0, 2500)))
+            bound = data.draw(st.sampled_from([Bound.END, Bound.VISIBLE]))
+            limit = log.end_offset if bound == Bound.END else log.high_watermark
+            found = read(log, offset, max_bytes, bound, min_one)
+            piece = read_slice(log, offset, max_bytes, bound, min_one, at_once=data.draw(st.integers(0, 2500)))
             assert joined([piece.records]) == found.records
             views = list(iter_batches(found.records))
             if offset >= limit:
@@ -72,7 +73,7 @@ def test_a_read_gives_whole_batches_within_its_limits(data: st.DataObject) -> No
                 assert len(found.records) <= max_bytes or (min_one and len(views) == 1)
                 following = int(views[-1].last_offset) + 1
                 if following < limit and log.segments.slot_of(following) == log.segments.slot_of(offset):
-                    (another,) = iter_batches(read(log, following, 1).records)
+                    (another,) = iter_batches(read(log, following, 1, Bound.END).records)
                     assert len(found.records) + another.size_in_bytes > max_bytes  # as much as fits
             else:
                 assert not min_one
@@ -82,13 +83,13 @@ def test_a_read_gives_whole_batches_within_its_limits(data: st.DataObject) -> No
 @pytest.mark.parametrize("offset", [-1, 91])
 def test_an_offset_outside_the_log_is_out_of_range(log: Log, offset: int) -> None:
     with pytest.raises(KafkaError) as caught:
-        read(log, offset, 100)
+        read(log, offset, 100, Bound.END)
     assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_the_end_of_the_log_is_empty(log: Log) -> None:
-    assert read(log, 90, 100).records == b""
-    piece = read_slice(log, 90, 100)
+    assert read(log, 90, 100, Bound.END).records == b""
+    piece = read_slice(log, 90, 100, Bound.END)
     assert (piece.records, piece.size, piece.segment_base) == (b"", 0, -1)
 
 
@@ -96,7 +97,7 @@ def test_records_below_the_log_start_are_gone(log: Log) -> None:
     log.raise_high_watermark(50)
     log.raise_log_start(31)
     with pytest.raises(KafkaError) as caught:
-        read(log, 30, 100)
+        read(log, 30, 100, Bound.END)
     assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert stored(log)[0][0] == 31
     assert not log.raise_log_start(31)
@@ -107,12 +108,12 @@ def test_records_below_the_log_start_are_gone(log: Log) -> None:
 
 def test_a_negative_size_is_refused(log: Log) -> None:
     with pytest.raises(KafkaError) as caught:
-        read(log, 0, -1)
+        read(log, 0, -1, Bound.END)
     assert caught.value.code == ErrorCode.INVALID_REQUEST
 
 
 def test_a_slice_survives_the_deletion_of_its_segment(log: Log) -> None:
-    piece = read_slice(log, 0, 10_000, at_once=0).records
+    piece = read_slice(log, 0, 10_000, Bound.END, at_once=0).records
     assert isinstance(piece, FileSlice)
     expected = piece.read(0, piece.size)
     with log.lock:
@@ -123,7 +124,7 @@ def test_a_slice_survives_the_deletion_of_its_segment(log: Log) -> None:
 
 
 def test_a_reader_that_comes_back_needs_no_search(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    piece = read_slice(log, 60, 10_000)
+    piece = read_slice(log, 60, 10_000, Bound.END)
     assert isinstance(piece.records, bytes)
     views = list(iter_batches(piece.records))
     following = int(views[-1].last_offset) + 1
@@ -190,7 +191,7 @@ def test_a_small_read_looks_into_the_file_once(box: Box, max_bytes: int) -> None
     offset = 0
     while offset < 40:
         files.sizes.clear()
-        views = list(iter_batches(read(log, offset, max_bytes).records))
+        views = list(iter_batches(read(log, offset, max_bytes, Bound.END).records))
         assert len(files.sizes) == 1
         assert [view.base_offset for view in views] == list(range(offset, offset + len(views)))
         assert len(views) == max(1, min(max_bytes // int(views[0].size_in_bytes), 40 - offset))
@@ -209,7 +210,7 @@ def test_the_first_reads_after_a_restart_check_a_little_each(box: Box) -> None:
     files.sizes.clear()
     offset = checked = reads = 0
     while offset < log.end_offset:
-        piece = read_slice(log, offset, 1 << 30, at_once=0)
+        piece = read_slice(log, offset, 1 << 30, Bound.END, at_once=0)
         assert 0 < piece.size <= UNVERIFIED + 51_000
         checked += max(files.sizes)
         assert max(files.sizes) == piece.size
@@ -222,7 +223,7 @@ def test_the_first_reads_after_a_restart_check_a_little_each(box: Box) -> None:
     assert checked == size
     assert reads > 4
     # It is all known now: the second time there is nothing to check, and all of it comes at once.
-    assert read_slice(log, 0, 1 << 30, at_once=0).size == size
+    assert read_slice(log, 0, 1 << 30, Bound.END, at_once=0).size == size
     assert max(files.sizes) < 10_000
 
 
@@ -234,4 +235,4 @@ def test_a_large_batch_comes_whole_after_a_restart(box: Box) -> None:
     log.close()
     log = box.open(clean=True)
     for offset in range(3):
-        assert read_slice(log, offset, 1 << 30).size in (len(large), 2 * len(large))
+        assert read_slice(log, offset, 1 << 30, Bound.END).size in (len(large), 2 * len(large))

@@ -1,13 +1,13 @@
-"""What recovery makes anew is on the disk before a recovery point says so."""
+"""What recovery rebuilds is on the disk before a recovery point says so."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from ixion.log.config import LogConfig
-from ixion.log.log import Log
-from ixion.log.prepare import Origin
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.log import Log
+from ixion.broker.log.prepare import Origin
 from tests.log.support import Box, QuickFiles, batch, marker
 
 

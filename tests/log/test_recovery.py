@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ixion.log.config import LogConfig
-from ixion.log.corrupt import CorruptFileError
-from ixion.log.files import Part
-from ixion.log.log import Log
-from ixion.log.prepare import Origin
-from ixion.log.reader import read
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.batches import iter_batches
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.corrupt import CorruptFileError
+from ixion.broker.log.files import Part
+from ixion.broker.log.log import Log
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.reader import read
+from ixion.broker.log.view import Bound
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.batches import iter_batches
 from tests.log.faults import FaultyFiles
 from tests.log.support import NOW, Box, QuickFiles, batch, marker, open_transaction, stored
 
@@ -115,6 +117,43 @@ def test_damage_cuts_the_log_there_and_later_segments_go(full: Box) -> None:
     assert sorted({int(path.name[:20]) for path in full.folder.glob("0*.*index")}) == bases[:3]
 
 
+@pytest.mark.parametrize("batches", [0, 1], ids=["empty", "short"])
+def test_a_loss_of_power_leaves_no_gap_between_segments(full: Box, batches: int) -> None:
+    """A file that was not synced may end at a whole batch, or be empty, although a later file is there."""
+    bases, expected = lose_the_end_of_the_second(full, batches)
+    log = full.open(clean=False)
+    ends = bases[1] if batches == 0 else log.segments.active.next_offset()
+    assert bases[1] <= log.end_offset == ends < bases[2]
+    assert [segment.base_offset for segment in log.segments] == bases[:2]
+    assert stored(log) == [record for record in expected if record[0] < ends]
+    log.append_as_leader(batch(b"more"), 2)
+    assert stored(log)[-1] == (ends, b"more")
+
+
+@pytest.mark.parametrize(
+    ("policy", "point", "start"),
+    [("compact", 0, 0), ("delete", -1, 0), ("delete", 0, 2)],
+    ids=["compaction leaves gaps", "below the recovery point", "below the log start"],
+)
+def test_other_gaps_between_segments_are_no_damage(full: Box, policy: str, point: int, start: int) -> None:
+    bases, expected = lose_the_end_of_the_second(full, 0)
+    full.config = replace(CONFIG, cleanup_policy=frozenset({policy}))
+    log = full.open(clean=False, recovery_point=bases[point] if point else 0, log_start=bases[start])
+    assert stored(log, bases[2]) == [record for record in expected if record[0] >= bases[2]]
+
+
+def lose_the_end_of_the_second(full: Box, batches: int) -> tuple[list[int], list[tuple[int, bytes]]]:
+    """Only so many batches of the second segment stay. Returns the base offsets of all, and the records before."""
+    log = full.open(clean=True)
+    expected, bases = stored(log), [segment.base_offset for segment in log.segments]
+    log.abandon()
+    path = full.folder / f"{bases[1]:020d}.log"
+    views = list(iter_batches(path.read_bytes()))
+    assert len(views) > batches
+    path.write_bytes(path.read_bytes()[: views[batches].position])
+    return bases, expected
+
+
 def test_damage_below_the_recovery_point_is_found_when_it_is_read(full: Box) -> None:
     log = full.open(clean=True)
     end = log.end_offset
@@ -125,7 +164,7 @@ def test_damage_below_the_recovery_point_is_found_when_it_is_read(full: Box) -> 
     path.write_bytes(data)
     log = full.open(clean=False, recovery_point=end)
     with pytest.raises(KafkaError) as caught:
-        read(log, 0, 1)
+        read(log, 0, 1, Bound.END)
     assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
     assert stored(log, 2)[0][0] == 2
 
@@ -133,12 +172,12 @@ def test_damage_below_the_recovery_point_is_found_when_it_is_read(full: Box) -> 
 def read_or_mend(log: Log, offset: int) -> bytes:
     """A client tries again when the log says that an index is damaged; by then it was rebuilt."""
     try:
-        return read(log, offset, 1).records
+        return read(log, offset, 1, Bound.END).records
     except KafkaError as error:
         if error.code != ErrorCode.KAFKA_STORAGE_ERROR:
             raise
     assert not log.mend()
-    return read(log, offset, 1).records
+    return read(log, offset, 1, Bound.END).records
 
 
 @pytest.mark.parametrize(
@@ -392,13 +431,17 @@ def test_a_log_that_a_crash_left_whole_is_recovered_without_changing_a_file(box:
     assert facts(again) == known
 
 
-def test_producers_that_expired_before_a_crash_are_not_recovered(box: Box) -> None:
+def test_producers_that_recovery_reads_from_the_log_count_as_used_at_the_start(box: Box) -> None:
+    """An old timestamp may be that of a producer which loads old records, and repeats its last batch now."""
     log = box.open()
     log.append_as_leader(batch(b"old", producer=(1, 0, 0)), 0)
     box.clock.now_ms += box.config.producer_id_expiration_ms
     log.append_as_leader(batch(b"new", producer=(2, 0, 0), timestamp=box.clock.now_ms), 0)
     log.abandon()
-    assert list(box.open().producers.producers) == [2]
+    again = box.open()
+    assert list(again.producers.producers) == [1, 2]
+    box.clock.now_ms += box.config.producer_id_expiration_ms
+    assert again.expire_producers(box.clock.now_ms) == 2
 
 
 def test_a_cut_of_recovery_is_synced_before_the_first_append(full: Box) -> None:

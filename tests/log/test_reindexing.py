@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.log import Log
-from ixion.log.manager import LogManager
-from ixion.log.mover import Mover
-from ixion.log.prepare import Origin
-from ixion.log.reader import Isolation, read
-from ixion.log.retention import retain
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.log import Log
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.mover import Mover
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.reader import read
+from ixion.broker.log.retention import retain
+from ixion.broker.log.view import Bound
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.log.faults import FaultyFiles
 from tests.log.support import NOW, Clock, batch, find_by_timestamp, marker, stored
 
@@ -84,7 +85,7 @@ def use(log: Log, appends: list[tuple[bytes, Origin]]) -> list[ErrorCode]:
 
     codes = []
     for work in (
-        lambda: [read(log, offset, 1, Isolation.COMMITTED) for offset in range(log.end_offset)],
+        lambda: [read(log, offset, 1, Bound.VISIBLE_STABLE) for offset in range(log.end_offset)],
         lambda: [find_by_timestamp(log, NOW + number) for number in range(30)],
         append_all,
         lambda: retain(log, NOW),

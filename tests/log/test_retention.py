@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.config import DAY_MS, LogConfig
-from ixion.log.log import Log
-from ixion.log.retention import delete_doomed, retain
-from ixion.model.errors import KafkaError
+from ixion.broker.log.config import DAY_MS, LogConfig
+from ixion.broker.log.log import Log
+from ixion.broker.log.retention import delete_doomed, retain
+from ixion.language.model.errors import KafkaError
 from tests.log.faults import FaultyFiles
 from tests.log.support import NOW, Box, batch, stored
 
@@ -64,7 +64,7 @@ def test_nothing_beyond_the_high_watermark_goes(box: Box) -> None:
 
 
 def test_a_wrong_future_timestamp_holds_its_segment(box: Box) -> None:
-    box.config = LogConfig(retention_ms=5000)
+    box.config = LogConfig(retention_ms=5000, message_timestamp_after_max_ms=200 * DAY_MS)
     log = fill(box, 4)
     log.append_as_leader(batch(b"x", timestamp=NOW + 100 * DAY_MS), 0)
     log.raise_high_watermark(5)

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.cleaner import Cleaner
-from ixion.log.compaction import CompactionAbortedError, build_map, compact
-from ixion.log.config import LogConfig
-from ixion.log.directory import LogDirectory
-from ixion.log.log import Log
-from ixion.log.manager import LogManager
-from ixion.log.mover import Mover
-from ixion.log.offset_map import OffsetMap
-from ixion.log.truncation import SYNCING, Cut
-from ixion.model.errors import KafkaError
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.compaction import CompactionAbortedError, build_map, compact
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.directory import LogDirectory
+from ixion.broker.log.log import Log
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.mover import Mover
+from ixion.broker.log.offset_map import OffsetMap
+from ixion.broker.log.truncation import SYNCING, Cut
+from ixion.language.model.errors import KafkaError
 from tests.log.support import NOW, Clock, QuickFiles, batch, stored
 
 CONFIG = LogConfig(
@@ -206,7 +206,7 @@ def test_a_truncation_between_the_steps_of_a_swap(tmp_path: Path, fully: bool, s
     manager, log = filled([tmp_path], files)
     end = log.segments.active.base_offset
     offsets = OffsetMap(24 * 1000)
-    build_map(log, 0, end, offsets)
+    build_map(log, 0, end, [], offsets)
 
     def truncate() -> None:
         if files.syncs == step and not log.lock.locked():
@@ -219,7 +219,7 @@ def test_a_truncation_between_the_steps_of_a_swap(tmp_path: Path, fully: bool, s
     files.syncs = 0
     # A file that is gone when the compaction comes to it is taken for an abort by the cleaner.
     with log.replacing, suppress(CompactionAbortedError, FileNotFoundError):
-        compact(log, end, offsets, NOW, log.truncations)
+        compact(log, end, [], offsets, NOW, log.truncations)
     assert not list(Path(log.folder).glob("*.swap"))
     truncated = bool(log.truncations)
     expected = stored(log)

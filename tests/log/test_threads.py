@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.manager import LogManager
-from ixion.log.reader import read, read_slice
-from ixion.protocol.codec.sink import joined
-from ixion.records.batches import iter_batches
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.reader import read, read_slice
+from ixion.broker.log.view import Bound
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.records.batches import iter_batches
 from tests.log.support import Clock, QuickFiles, batch
 
 APPENDS = 1500
@@ -65,7 +66,7 @@ def test_all_operations_at_once(tmp_path: Path, policy: str) -> None:
             if offset < log.log_start:
                 offset = log.log_start
                 continue
-            piece = read_slice(log, offset, 2000, at_once=0)
+            piece = read_slice(log, offset, 2000, Bound.END, at_once=0)
             if not piece.size:
                 return
             for view in iter_batches(joined([piece.records])):
@@ -94,7 +95,7 @@ def test_all_operations_at_once(tmp_path: Path, policy: str) -> None:
             log.append_as_leader(batch(b"%d" % number * 10, b"x", keys=keys), 0)
             log.raise_high_watermark(log.end_offset)
             if number % 50 == 0:
-                assert read(log, log.end_offset - 1, 1).records
+                assert read(log, log.end_offset - 1, 1, Bound.END).records
     finally:
         done.set()
         for thread in threads:
@@ -113,7 +114,7 @@ def test_all_operations_at_once(tmp_path: Path, policy: str) -> None:
     assert reopened.end_offset == APPENDS * 2
     latest = {}
     offset = reopened.log_start
-    while data := read(reopened, offset, 10_000).records:
+    while data := read(reopened, offset, 10_000, Bound.END).records:
         for view in iter_batches(data):
             for record in view.records():
                 latest[record.key] = int(record.offset)

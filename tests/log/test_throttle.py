@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.checkpoint import CLEANER_OFFSETS, read_offsets
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.manager import LogManager
-from ixion.log.throttle import LONGEST_SLEEP_S, SPAN_S, Throttle
+from ixion.broker.log.checkpoint import CLEANER_OFFSETS, read_offsets
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.throttle import LONGEST_SLEEP_S, SPAN_S, Throttle
 from tests.log.support import NOW, Clock, QuickFiles, batch
 
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.log.config import LogConfig
-from ixion.log.log import Log
-from ixion.log.timestamps import RECORDS_A_STEP, search_by_timestamp
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.builder import BatchBuilder
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.log import Log
+from ixion.broker.log.timestamps import RECORDS_A_STEP, search_by_timestamp
+from ixion.broker.log.view import Bound
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.builder import BatchBuilder
 from tests.log.support import NOW, Box, QuickFiles, batch, find_by_timestamp, find_max_timestamp
 
 
@@ -106,7 +107,7 @@ def test_the_records_of_one_batch_are_walked_in_steps_and_without_the_lock(box: 
     for number in range(5000):
         builder.append(None, b"", timestamp=NOW + number)
     log.append_as_leader(builder.build(), 0)
-    steps = search_by_timestamp(log, NOW + 4999)
+    steps = search_by_timestamp(log, NOW + 4999, Bound.END)
     locked = [log.lock.locked() for _ in steps]
     assert len(locked) >= 5000 // RECORDS_A_STEP
     assert not any(locked)

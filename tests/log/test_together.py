@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import threading
 
-from ixion.log.together import THREADS, for_each
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.log.together import THREADS, for_each
+from ixion.language.model.errors import ErrorCode, KafkaError
 
 
 def test_all_items_are_done_and_the_failed_ones_are_returned() -> None:

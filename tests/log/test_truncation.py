@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.config import LogConfig
-from ixion.log.log import Log
-from ixion.log.manager import LogManager
-from ixion.log.names import LOG
-from ixion.log.prepare import Origin
-from ixion.log.retention import retain
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.log import Log
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.names import LOG
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.retention import retain
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.log.faults import FaultyFiles
 from tests.log.support import NOW, Box, Clock, QuickFiles, batch, find_by_timestamp, find_max_timestamp, marker, stored
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.prepare import Origin
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.log.prepare import Origin
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.log.support import Box, batch, stored
 from tests.log.test_compaction import CONFIG, Stage
 

@@ -1,0 +1,404 @@
+"""A random life of a compacted log with transactions, beside a plain list that knows what readers must find.
+
+Steps: batches with and without a transaction, commits and aborts (with and without a raised epoch), tombstones, rolls,
+a high watermark and a barrier of a fixed delay that lag behind, compaction, time that passes, retention, DeleteRecords,
+truncation of what is not committed, expired producers, a clean restart, and a kill after which the snapshots of the
+producers are gone.
+
+After each step:
+
+- a reader at read_committed gets only records of the list that it may see, and for every key the last of them, unless
+  that is a tombstone whose time is over;
+- a record is missing only if a compaction could see that it is aborted, replaced, or an expired tombstone;
+- the last stable offset is that of the list.
+
+After a restart the producers have the epochs and sequences that they had.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import rmtree
+
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.log import Log
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.reader import read
+from ixion.broker.log.retention import delete_doomed, retain
+from ixion.broker.log.view import Bound
+from ixion.language.records.batches import iter_batches
+from ixion.language.records.compression import Codec
+from ixion.language.records.control import ControlType, control_type
+from tests.log.support import Box, batch, marker
+
+RETENTION_MS = 1_000  # of tombstones and markers
+EXPIRATION_MS = 60_000  # of producers
+FAR = 1 << 60
+
+# Compacts a log from a checkpoint on: (log, checkpoint, now, keys that fit the map) -> the next checkpoint.
+Clean = Callable[[Log, int, int, int], int]
+
+
+@dataclass(slots=True)
+class Txn:
+    producer: int
+    batches: list[tuple[int, int]] = field(default_factory=list)  # first and last offset of each
+    marker: int = -1
+    aborted: bool = False
+
+
+@dataclass(slots=True)
+class Entry:
+    offset: int
+    key: bytes
+    value: bytes | None
+    txn: Txn | None
+    dead_ms: int = FAR  # a tombstone: from when on a compaction may drop it
+
+
+@dataclass(slots=True)
+class Producer:
+    number: int
+    epoch: int = 0
+    sequence: int = 0
+    txn: Txn | None = None
+
+
+class Life:
+    def __init__(self, seed: int, clean: Clean) -> None:
+        self.random = random.Random(seed)
+        self.root = Path(tempfile.mkdtemp())
+        draw = self.random
+        self.delayed = draw.random() < 0.3
+        self.box = Box(
+            self.root,
+            LogConfig(
+                segment_bytes=draw.choice([400, 900, 3000]),
+                index_interval_bytes=draw.choice([0, 150, 4096]),
+                cleanup_policy=frozenset(draw.choice([{"compact"}, {"compact"}, {"compact", "delete"}])),
+                delete_retention_ms=RETENTION_MS,
+                retention_bytes=draw.choice([-1, 2000]),
+                retention_ms=-1,
+                producer_id_expiration_ms=EXPIRATION_MS,
+                file_delete_delay_ms=0,
+                delivery_delay_ms=1000 if self.delayed else 0,
+            ),
+        )
+        self.log = self.box.open()
+        self.clean_log = clean
+        self.list: list[Entry] = []
+        self.txns: list[Txn] = []
+        self.producers = [Producer(number) for number in range(1, 4)]
+        self.next_producer = 4
+        self.visible = 0 if self.delayed else FAR
+        self.boundaries: list[int] = [0]  # offsets at which a batch begins, or the log ends
+        self.checkpoint = -1
+        self.cleaned_to = 0  # no compaction has seen anything from here on
+
+    # The model.
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log.high_watermark
+
+    def stable(self) -> set[int]:
+        """The last stable offset: with transactions counted from their first record, or from the first that is left."""
+        start, high = self.log.log_start, self.high_watermark
+        undecided = [txn for txn in self.txns if txn.marker < 0 or txn.marker >= high]
+        left = [first for txn in undecided for first, last in txn.batches if last >= start]
+        return {max(min([high, *(txn.batches[0][0] for txn in undecided)]), start), max(min([high, *left]), start)}
+
+    def shown(self) -> int:
+        """The end of what a reader at read_committed may see."""
+        return min(self.log.last_stable_offset, self.visible)
+
+    def seen(self) -> int:
+        """The end of what it does see: a batch is shown as a whole."""
+        return max(offset for offset in self.boundaries if offset <= self.shown())
+
+    # Steps.
+
+    def live(self, steps: int) -> None:
+        draw = self.random
+        kinds = [
+            (self.write, 4),
+            (self.write_in_transaction, 8),
+            (self.end_transaction, 5),
+            (self.commit_to_all, 4),
+            (self.roll, 3),
+            (self.clean, 5),
+            (self.pass_time, 2),
+            (self.show_more, 2 if self.delayed else 0),
+            (self.delete_records, 0.5),
+            (self.retain, 1 if self.box.config.delete else 0),
+            (self.truncate, 0.7),
+            (self.restart, 1),
+            (self.expire, 0.3),
+        ]
+        try:
+            for number in range(steps):
+                step = draw.choices([step for step, _ in kinds], [weight for _, weight in kinds])[0]
+                step()
+                self.check(f"step {number}, {step.__name__}")
+        finally:
+            self.log.abandon()
+            rmtree(self.root)
+
+    def pairs(self) -> list[tuple[bytes, bytes | None]]:
+        draw = self.random
+        end = self.log.end_offset
+        return [
+            (b"k%d" % draw.randrange(5), None if draw.random() < 0.25 else b"v%d" % (end + number))
+            for number in range(draw.randint(1, 3))
+        ]
+
+    def append(self, producer: Producer | None, transactional: bool) -> None:
+        pairs = self.pairs()
+        named = None if producer is None else (producer.number, producer.epoch, producer.sequence)
+        data = batch(
+            *[value for _, value in pairs],
+            keys=[key for key, _ in pairs],
+            producer=named,
+            transactional=transactional,
+            codec=self.random.choice([Codec.NONE, Codec.NONE, Codec.GZIP]),
+            timestamp=self.box.clock.now_ms,
+        )
+        first = self.log.append_as_leader(data, 0).first_offset
+        txn = None
+        if producer is not None:
+            producer.sequence += len(pairs)
+            if transactional:
+                if producer.txn is None:
+                    producer.txn = Txn(producer.number)
+                    self.txns.append(producer.txn)
+                txn = producer.txn
+                txn.batches.append((first, first + len(pairs) - 1))
+        self.list += [Entry(first + number, key, value, txn) for number, (key, value) in enumerate(pairs)]
+        self.boundaries.append(self.log.end_offset)
+
+    def write(self) -> None:
+        idle = [producer for producer in self.producers if producer.txn is None]
+        self.append(self.random.choice([None, *idle]), False)
+
+    def write_in_transaction(self) -> None:
+        self.append(self.random.choice(self.producers), True)
+
+    def end_transaction(self) -> None:
+        draw = self.random
+        open_ones = [producer for producer in self.producers if producer.txn is not None]
+        if not open_ones:
+            return
+        producer = draw.choice(open_ones)
+        commit = draw.random() < 0.5
+        raised = draw.random() < 0.3
+        if raised:
+            producer.epoch += 1
+            producer.sequence = 0
+        origin = Origin.RAISED_MARKER if raised else Origin.COORDINATOR
+        data = marker(producer.number, producer.epoch, commit=commit, timestamp=self.box.clock.now_ms)
+        at = self.log.append_as_leader(data, 0, origin).first_offset
+        assert producer.txn is not None
+        producer.txn.marker, producer.txn.aborted = at, not commit
+        producer.txn = None
+        self.boundaries.append(self.log.end_offset)
+
+    def commit_to_all(self) -> None:
+        """The followers have copied something: the high watermark moves."""
+        ahead = [offset for offset in self.boundaries if self.high_watermark < offset <= self.log.end_offset]
+        if ahead:
+            self.log.raise_high_watermark(self.random.choice([ahead[-1], self.random.choice(ahead)]))
+
+    def roll(self) -> None:
+        self.log.roll()
+
+    def clean(self) -> None:
+        log, now_ms = self.log, self.box.clock.now_ms
+        if self.random.random() < 0.6:
+            log.roll()
+        end = min(self.shown(), log.segments.active.base_offset)
+        self.cleaned_to = max(self.cleaned_to, end)
+        for entry in self.list:
+            if entry.offset < self.cleaned_to and entry.value is None:
+                entry.dead_ms = min(entry.dead_ms, now_ms + RETENTION_MS)
+        self.checkpoint = self.clean_log(log, self.checkpoint, now_ms, self.random.choice([3, 1000, 1000]))
+        delete_doomed(log, now_ms)
+
+    def pass_time(self) -> None:
+        self.box.clock.now_ms += self.random.choice([1, 500, 1001])
+
+    def show_more(self) -> None:
+        if self.visible < self.log.end_offset:
+            self.visible = self.random.randint(self.visible, self.log.end_offset)
+            self.log.visible_end = self.visible
+
+    def delete_records(self) -> None:
+        high = min(self.high_watermark, self.visible)
+        if self.log.log_start < high:
+            self.log.raise_log_start(self.random.randint(self.log.log_start, high))
+
+    def retain(self) -> None:
+        start = self.log.log_start
+        retain(self.log, self.box.clock.now_ms)
+        delete_doomed(self.log, self.box.clock.now_ms)
+        assert self.log.log_start <= max(start, min(self.high_watermark, self.visible))
+
+    def truncate(self) -> None:
+        """A follower drops what its new leader does not have."""
+        least = max(self.high_watermark, self.cleaned_to, self.log.log_start)
+        possible = [offset for offset in self.boundaries if least <= offset < self.log.end_offset]
+        if not possible or self.delayed:
+            return
+        end = self.random.choice(possible)
+        self.log.truncate_to(end)
+        assert self.log.end_offset == end
+        self.checkpoint = min(self.checkpoint, end)
+        self.list = [entry for entry in self.list if entry.offset < end]
+        self.boundaries = [offset for offset in self.boundaries if offset <= end]
+        for txn in self.txns:
+            txn.batches = [each for each in txn.batches if each[0] < end]
+            if txn.marker >= end:
+                txn.marker, txn.aborted = -1, False
+        self.txns = [txn for txn in self.txns if txn.batches]
+        self.replace_producers()
+
+    def replace_producers(self) -> None:
+        """The producers begin with what the log knows of them."""
+        undecided = {txn.producer: txn for txn in self.txns if txn.marker < 0}
+        for producer in self.producers:
+            entry = self.log.producers.producers.get(producer.number)
+            producer.txn = undecided.get(producer.number)
+            if entry is not None:
+                producer.epoch, producer.sequence = entry.epoch, entry.last_sequence + 1
+        self.drop_lost_transactions()
+
+    def restart(self) -> None:
+        draw = self.random
+        log = self.log
+        known = {
+            entry.producer_id: (entry.epoch, entry.last_sequence, entry.last_offset)
+            for entry in log.producers.producers.values()
+            if self.box.clock.now_ms - entry.used_ms < EXPIRATION_MS
+        }
+        decided = [txn.marker + 1 for txn in self.txns if txn.batches[0][0] < self.cleaned_to]
+        least = max(self.cleaned_to, log.log_start, *decided)
+        lower = [offset for offset in self.boundaries if least <= offset <= log.high_watermark]
+        high = draw.choice([log.high_watermark, *lower])
+        start, recovery_point = log.log_start, log.recovery_point
+        kept = draw.random() < 0.4
+        if kept:
+            log.close()
+            recovery_point = log.recovery_point
+        else:
+            log.abandon()
+            for path in self.box.folder.glob("*.snapshot"):
+                path.unlink()
+            recovery_point = draw.choice([0, recovery_point])
+        self.log = self.box.open(clean=kept, recovery_point=recovery_point, log_start=start, high_watermark=high)
+        self.log.visible_end = self.visible
+        for number, (epoch, sequence, offset) in known.items():
+            entry = self.log.producers.producers.get(number)
+            if offset >= self.log.log_start or kept:
+                assert entry is not None, f"producer {number} is forgotten"
+                assert (entry.epoch, entry.last_sequence) == (epoch, sequence), f"producer {number} has changed"
+        self.drop_lost_transactions()
+
+    def drop_lost_transactions(self) -> None:
+        """What lies below the log start opens no transaction any more; a new producer goes on."""
+        for place, producer in enumerate(self.producers):
+            entry = self.log.producers.producers.get(producer.number)
+            if (
+                entry is None
+                or (producer.txn is not None and entry.txn_first_offset < 0)
+                or (entry.epoch, entry.last_sequence + 1) != (producer.epoch, producer.sequence)
+            ):
+                if producer.txn is not None:
+                    assert producer.txn.batches[-1][1] < self.log.log_start
+                    self.txns.remove(producer.txn)
+                self.producers[place] = Producer(self.next_producer)
+                self.next_producer += 1
+
+    def expire(self) -> None:
+        self.box.clock.now_ms += EXPIRATION_MS
+        self.log.expire_producers(self.box.clock.now_ms)
+        self.drop_lost_transactions()
+
+    # Checks.
+
+    def check(self, when: str) -> None:
+        log = self.log
+        assert log.end_offset == self.boundaries[-1], when
+        assert log.last_stable_offset in self.stable(), f"{when}: {log.last_stable_offset} not in {self.stable()}"
+        entries = {entry.offset: entry for entry in self.list if entry.offset >= log.log_start}
+        whole = self.read_all(Bound.END, when)
+        visible = self.read_all(Bound.VISIBLE, when)
+        committed = self.read_all(Bound.VISIBLE_STABLE, when)
+        for found in (whole, visible, committed):
+            for offset, pair in found.items():
+                assert offset in entries, f"{when}: offset {offset} is not in the list"
+                assert pair == (entries[offset].key, entries[offset].value), f"{when}: offset {offset} is {pair}"
+        for offset in visible:
+            assert offset < min(self.high_watermark, self.visible), f"{when}: offset {offset} is shown too early"
+        latest: dict[bytes, Entry] = {}
+        cleaned: dict[bytes, Entry] = {}
+        for entry in entries.values():
+            txn = entry.txn
+            if txn is not None and (txn.aborted or txn.marker < 0):
+                assert entry.offset not in committed, f"{when}: offset {entry.offset} was not committed"
+                continue
+            if entry.offset < self.seen():
+                latest[entry.key] = entry
+            if entry.offset < self.cleaned_to:
+                cleaned[entry.key] = entry
+        for offset in committed:
+            assert offset < self.shown(), f"{when}: offset {offset} is shown too early"
+        now_ms = self.box.clock.now_ms
+        for key, entry in latest.items():
+            if entry.offset in committed:
+                continue
+            expired = entry.value is None and now_ms >= entry.dead_ms
+            assert expired, f"{when}: {key!r} at {entry.offset} is gone"
+            older = [offset for offset, (name, _) in committed.items() if name == key]
+            assert not older, f"{when}: {key!r} at {older} is back, the tombstone at {entry.offset} is gone"
+        for entry in entries.values():
+            if entry.offset in whole:
+                if entry.offset < self.seen() and (entry.txn is None or not entry.txn.aborted):
+                    assert entry.offset in committed, f"{when}: offset {entry.offset} is hidden"
+                continue
+            assert entry.offset < self.cleaned_to, f"{when}: offset {entry.offset} is gone before its compaction"
+            if entry.txn is not None and entry.txn.aborted:
+                continue
+            last = cleaned[entry.key]
+            assert last.offset > entry.offset or (entry.value is None and now_ms >= entry.dead_ms), (
+                f"{when}: offset {entry.offset} is gone without a reason"
+            )
+
+    def read_all(self, bound: Bound, when: str) -> dict[int, tuple[bytes | None, bytes | None]]:
+        """What a client finds from the log start on; at read_committed without aborted records, as Kafka's clients
+        leave them out."""
+        found: dict[int, tuple[bytes | None, bytes | None]] = {}
+        log = self.log
+        offset = log.log_start
+        while True:
+            data = read(log, offset, self.random.choice([1, 300, 5000]), bound)
+            if not data.records:
+                return found
+            coming = sorted(data.aborted or (), key=lambda txn: txn.first_offset)
+            aborting: set[int] = set()
+            for view in iter_batches(data.records):
+                assert view.crc_is_valid(), when
+                while coming and coming[0].first_offset <= view.last_offset:
+                    aborting.add(coming.pop(0).producer_id)
+                if view.is_control:
+                    if view.count and control_type(view) == ControlType.ABORT:
+                        aborting.discard(int(view.producer_id))
+                elif not view.is_transactional or int(view.producer_id) not in aborting:
+                    for record in view.records():
+                        if record.offset >= log.log_start:
+                            assert record.offset not in found, f"{when}: offset {record.offset} is there twice"
+                            found[int(record.offset)] = (record.key, record.value)
+                assert view.last_offset >= offset, when
+                offset = int(view.last_offset) + 1
