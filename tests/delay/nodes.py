@@ -9,13 +9,14 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from ixion.delay.journal import batches
-from ixion.delay.schedules import Schedules
-from ixion.delay.targets import Targets
-from ixion.log.config import LogConfig
-from ixion.log.prepare import Origin
-from ixion.model.delay_names import sibling_of
-from ixion.replica.results import AppendResult, FetchWish
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.view import Bound
+from ixion.broker.replica.results import AppendResult, FetchWish
+from ixion.broker.schedules.journal import batches
+from ixion.broker.schedules.schedules import Schedules
+from ixion.broker.schedules.targets import Targets
+from ixion.language.model.delay_names import sibling_of
 from tests.delay.world import Sent, records
 from tests.log.support import NOW
 from tests.replica.nodes import KEY, Inline, Node, Nodes
@@ -82,4 +83,4 @@ class DelayNodes(Nodes):
         log = self.nodes[number].logs.get(sibling_of("t"), 0)
         if log is None or log.end_offset == log.log_start:
             return []
-        return [(int(view.base_offset), int(view.crc)) for view in batches(log, log.log_start, 1 << 20)]
+        return [(int(view.base_offset), int(view.crc)) for view in batches(log, log.log_start, 1 << 20, Bound.END)]

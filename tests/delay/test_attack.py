@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from ixion.delay.journal import Journal, batches
-from ixion.delay.pace import ALONE
-from ixion.model.errors import ErrorCode
-from ixion.records.compression import Codec
-from ixion.records.validate import MAX_RECORD_ERRORS
+from ixion.broker.log.view import Bound
+from ixion.broker.schedules.journal import Journal, batches
+from ixion.broker.schedules.pace import ALONE
+from ixion.language.model.errors import ErrorCode
+from ixion.language.records.compression import Codec
+from ixion.language.records.validate import MAX_RECORD_ERRORS
 from tests.delay.world import DelayWorld, Sent, after, cancel, records
 
 RECORDS = int(os.environ.get("IXION_DELAY_RECORDS", "2000"))
@@ -78,7 +79,7 @@ def test_a7_a_herd_is_delivered_in_bounded_steps(world: DelayWorld) -> None:
         world.send(*(after(b"x", 60_000) for _ in range(250)))
     world.advance(60_000)
     assert len(world.values()) == 5_000
-    steps = [view.count for view in batches(world.target, 5_000, 1 << 20)]  # each appends one batch
+    steps = [view.count for view in batches(world.target, 5_000, 1 << 20, Bound.END)]  # each appends one batch
     assert (sum(steps), max(steps)) == (5_000, ALONE), "the loop has its turn in between"
     figures = world.schedules.figures
     assert (figures.delivered, sum(figures.lateness)) == (5_000, 5_000)

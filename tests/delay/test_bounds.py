@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from ixion.delay.journal import Journal
-from ixion.delay.schedule import LONGEST_BACKLOG, MOST_IN_BATCH
-from ixion.delay.state import STEP, State
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.schedules.journal import Journal
+from ixion.broker.schedules.schedule import LONGEST_BACKLOG, MOST_IN_BATCH
+from ixion.broker.schedules.state import STEP, State
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.delay.world import DelayWorld, after, cancel, records
 
 

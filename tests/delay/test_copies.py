@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ixion.model.delay_names import sibling_id, sibling_of
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from ixion.protocol.notation import Struct
-from ixion.replica.results import AppendResult
+from ixion.broker.replica.results import AppendResult
+from ixion.language.model.delay_names import sibling_id, sibling_of
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from ixion.language.protocol.notation import Struct
 from tests.delay.nodes import DelayNodes
 from tests.delay.world import Sent, after
 from tests.replica.nodes import KEY, SETTINGS, TOPIC_ID, Node, codes

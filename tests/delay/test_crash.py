@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.config import LogConfig
-from ixion.model.errors import ErrorCode
+from ixion.broker.log.config import LogConfig
+from ixion.language.model.errors import ErrorCode
 from tests.delay.world import DelayWorld, after, batches_of, cancel
 from tests.faults.disk import TABLE, Fault, FaultyDisk, Killed
 from tests.log.support import marker

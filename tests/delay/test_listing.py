@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ixion.cli.schedule import gone
-from ixion.delay.listing import Listing, listed
+from ixion.broker.schedules.listing import Listing, listed
+from ixion.cli.schedule.commands import gone
 from tests.delay.world import DelayWorld, after, cancel
 
 

@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ixion.delay.listing import listed
-from ixion.model.errors import ErrorCode
+from ixion.broker.schedules.listing import listed
+from ixion.language.model.errors import ErrorCode
 from tests.delay.world import DelayWorld, after, cancel
 from tests.lives import lives
 

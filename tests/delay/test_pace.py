@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from ixion.delay import pace
-from ixion.delay.pace import ALONE, FREE, MOST, QUIET, SLICE, STEP, Pace
-from ixion.delay.schedules import Schedules
-from ixion.model.errors import ErrorCode
+from ixion.broker.schedules import pace
+from ixion.broker.schedules.pace import ALONE, FREE, MOST, QUIET, SLICE, STEP, Pace
+from ixion.broker.schedules.schedules import Schedules
+from ixion.language.model.errors import ErrorCode
 from tests.delay.world import DelayWorld, after, cancel
 from tests.replica.world import TOPIC_ID, World
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.delay.bucket import CHUNK
-from ixion.delay.ids import ScheduleIds
-from ixion.delay.pages import Pages
-from ixion.delay.pending import DAY_MS, ENOUGH, HOUR_MS, Pending
+from ixion.broker.schedules.bucket import CHUNK
+from ixion.broker.schedules.ids import ScheduleIds
+from ixion.broker.schedules.pages import Pages
+from ixion.broker.schedules.pending import DAY_MS, ENOUGH, HOUR_MS, Pending
 
 NOW = 1_700_000_000_000
 LARGE = int(os.environ.get("IXION_DELAY_RECORDS", "20000"))  # `make soak-delay` sets a million

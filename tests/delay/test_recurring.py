@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.records.recurrence import every_ms_of, next_due
+from ixion.language.model.errors import ErrorCode
+from ixion.language.records.recurrence import every_ms_of, next_due
 from tests.delay.world import DelayWorld, Sent, batches_of, cancel
 from tests.log.support import NOW
 

@@ -6,25 +6,30 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.acl.names import Operation, ResourceKind
-from ixion.delay.note import Kind, read_note
-from ixion.model.errors import ErrorCode
-from ixion.protocol.codec.sink import joined
-from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from ixion.protocol.messages.k19_create_topics import (
+from ixion.broker.schedules.note import Kind, read_note
+from ixion.language.model.acl_names import Operation, ResourceKind
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.protocol.messages.k00_produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ixion.language.protocol.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from ixion.protocol.messages.k21_delete_records import (
+from ixion.language.protocol.messages.k21_delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from ixion.records.batches import iter_batches
+from ixion.language.records.batches import iter_batches
 from ixion.testing.broker import Broker
 from tests.apis.guards.secured import AskingAs, allow, rule, secured
 from tests.delay.world import Sent, after, cancel, records

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ixion.delay.schedules import CLOCK_CHECK_MS, UPKEEP_CHECKS
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.reader import Isolation
-from ixion.log.retention import retain
-from ixion.model.errors import ErrorCode
-from ixion.records.compression import Codec
-from ixion.records.layout import HEADER_SIZE
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.retention import retain
+from ixion.broker.log.view import Bound
+from ixion.broker.schedules.schedules import CLOCK_CHECK_MS, UPKEEP_CHECKS
+from ixion.language.model.errors import ErrorCode
+from ixion.language.records.compression import Codec
+from ixion.language.records.layout import HEADER_SIZE
 from tests.delay.world import RECORD, DelayWorld, after, batches_of, cancel, records
 from tests.log.support import NOW
 from tests.replica.world import TOPIC_ID
@@ -149,7 +149,11 @@ def test_a20_a_batch_of_delayed_records_costs_the_partition_a_header(world: Dela
     ],
 )
 def test_a16_a_header_that_cannot_be_obeyed_refuses_its_record_and_nothing_is_delivered(
-    world: DelayWorld, headers: list[tuple[str, bytes | None]], reason: str, codec: Codec
+    world: DelayWorld,
+    headers: list[tuple[str, bytes | None]],
+    reason: str,
+    codec: Codec,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     result = world.send((b"good", []), (b"bad", headers), after(b"later", 10), codec=codec)
     assert result.code == ErrorCode.INVALID_RECORD
@@ -157,9 +161,23 @@ def test_a16_a_header_that_cannot_be_obeyed_refuses_its_record_and_nothing_is_de
     assert index == 1
     assert reason in message
     assert len(message) < 200
+    (logged,) = caplog.messages
+    assert logged.startswith("a produce to t-0 was refused: ")
+    assert reason in logged
     world.advance(1_000)
     assert (world.values(), world.waiting, world.target.end_offset, world.sibling.end_offset) == ([], 0, 0, 0)
     assert world.schedules.figures.rejected == 1
+
+
+def test_a16_a_crowd_of_refusals_does_not_fill_the_log(world: DelayWorld, caplog: pytest.LogCaptureFixture) -> None:
+    bad = (b"bad", [("x-deliver-at", b"soon\nERROR ixion: forged")])
+    for _ in range(100):
+        world.send(bad)
+    assert len(caplog.messages) == 10
+    assert all("\n" not in line for line in caplog.messages)
+    world.advance(1_000)
+    world.send(bad)
+    assert caplog.messages[10].endswith("(90 more refusals before this one are not logged)")
 
 
 def test_a16_limits_are_enforced_when_a_record_is_accepted(world: DelayWorld) -> None:
@@ -204,13 +222,13 @@ def test_a13_a_transaction_delays_its_records_from_its_commit_on(world: DelayWor
     world.send(after(b"aborts", 100), producer=(8, 0, 0), transactional=True)
     world.advance(200)
     assert world.values() == [b"now"], "due before its commit: it waits for that"
-    assert world.values(Isolation.COMMITTED) == []
+    assert world.values(Bound.VISIBLE_STABLE) == []
     world.mark(7, 0, commit=True)
     world.advance(1)
     world.mark(8, 0, commit=False)
     world.advance(1)
     assert world.values() == [b"now", b"commits"]
-    assert world.values(Isolation.COMMITTED) == [b"now", b"commits"]
+    assert world.values(Bound.VISIBLE_STABLE) == [b"now", b"commits"]
     assert world.schedules.figures.aborted == 1
     assert world.waiting == 0
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from ixion.cli.wheel.broker import line_of
 from ixion.testing import Broker
 from tests.cli.harness import Ixion
 
@@ -48,6 +50,9 @@ def test_what_waits_is_listed_by_due_time_and_cancelled_by_offset_or_id(ixion: I
         (0, "", "waits"),
         (2, "", "waits"),
     ]
+    due = [datetime.fromisoformat(row["due"]) for row in rows]
+    assert [each.utcoffset() for each in due] == [timedelta(0)] * 3
+    assert due == sorted(due)
     assert ixion("schedule", "ls", name, "-n", "1").splitlines()[1].split()[2:4] == ["0", "1"]
     assert ixion("schedule", "cancel", name, "--offset", "2", "--id", "first", "--id", "x") == "cancelled 2 of 3\n"
     assert [row["offset"] for row in ixion.jsons("schedule", "list", name)] == [0]
@@ -133,3 +138,9 @@ def test_metrics_tell_what_waits_and_what_became_of_the_rest(ixion: Ixion, broke
         *(f"ixion_schedule_{what}_total" for what in ("orphaned", "failures")),
         "ixion_clock_jumps_total",
     }
+
+
+def test_the_wheel_says_what_is_in_memory_and_not_what_is_due_within_an_hour() -> None:
+    """Records of the next hour of the clock are on the disk, even if it begins in a minute."""
+    each = {"topic": "t", "partition": 3, "waiting": 1_000, "near": 0, "bytes": 1e5, "overdue_ms": 0, "next_ms": 60_000}
+    assert line_of(each) == "t-3: 1,000 wait, 0 in memory, 0.1 MB, next look in 60.0 s"

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-import ixion.delay.schedules as owner
-from ixion.delay import snapshot
-from ixion.delay.journal import Journal
-from ixion.delay.loading import load
-from ixion.delay.note import Note
-from ixion.delay.state import State
+import ixion.broker.schedules.schedules as owner
+from ixion.broker.schedules import snapshot
+from ixion.broker.schedules.journal import Journal
+from ixion.broker.schedules.loading import load
+from ixion.broker.schedules.note import Note
+from ixion.broker.schedules.state import State
 from tests.delay.world import DelayWorld, after, cancel
 
 LARGE = int(os.environ.get("IXION_DELAY_RECORDS", "3000"))

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ixion.delay.journal import Journal
-from ixion.delay.snapshot import capture, read, write
-from ixion.delay.targets import Targets
-from ixion.log.config import DAY_MS, LogConfig
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.builder import BatchBuilder
-from ixion.records.record import Record
-from ixion.replica.partition import Partition
+from ixion.broker.log.config import DAY_MS, LogConfig
+from ixion.broker.replica.partition import Partition
+from ixion.broker.schedules.journal import Journal
+from ixion.broker.schedules.snapshot import capture, read, write
+from ixion.broker.schedules.targets import Targets
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.record import Record
 from tests.delay.world import RECORD, DelayWorld, Sent, after, batches_of, cancel
 from tests.log.support import NOW
 
@@ -194,6 +194,28 @@ def test_a_cancel_after_a_refusal_holds_after_a_restart(world: TargetWorld) -> N
     again.advance(5_000)
     assert [record.value for record in again.delivered()] == [b"two"]
     again.close()
+
+
+def test_a_delivery_that_only_this_replica_has_is_not_noted_yet(world: TargetWorld) -> None:
+    """After a fail-over it would be on no replica, and no longer wait."""
+    target = world.lead("out", epoch=1, replicas=(1, 2), isr=(1, 2))
+    world.send(after(b"one", 100))
+    for _ in range(3):
+        world.advance(11_000)  # acks=all times out; then the target is searched
+        assert (target.log.end_offset, target.log.high_watermark) == (1, 0)
+        assert world.waiting == 1
+    world.follower_fetches(2, 1, topic="out")
+    assert target.log.high_watermark == 1
+    world.advance(2_000)
+    assert world.waiting == 0
+    assert [record.value for record in world.delivered()] == [b"one"]
+
+
+def test_the_search_for_a_delivery_begins_at_what_cannot_be_truncated(world: TargetWorld) -> None:
+    target = world.lead("out", epoch=1, replicas=(1, 2), isr=(1, 2))
+    world.produce(b"uncommitted", topic="out", acks=1)
+    assert target.log.end_offset == 1
+    assert world.loop.run_until_complete(world.targets.end_of("out", 0)) == 0
 
 
 def test_a_snapshot_has_what_is_under_way(world: TargetWorld) -> None:

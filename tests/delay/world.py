@@ -11,25 +11,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ixion.delay.journal import batches
-from ixion.delay.schedules import Schedules
-from ixion.delay.state import State
-from ixion.delay.targets import Place, Targets
-from ixion.log.config import LogConfig
-from ixion.log.files import Files
-from ixion.log.log import Log
-from ixion.log.prepare import Origin
-from ixion.log.reader import Isolation
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.codec.sink import joined
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.records.batch import BatchView
-from ixion.records.batches import iter_batches
-from ixion.records.builder import BatchBuilder, Headers
-from ixion.records.compression import Codec
-from ixion.replica.partition import Partition
-from ixion.replica.results import AppendResult
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.files import Files
+from ixion.broker.log.log import Log
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.view import Bound
+from ixion.broker.replica.partition import Partition
+from ixion.broker.replica.results import AppendResult
+from ixion.broker.schedules.journal import batches
+from ixion.broker.schedules.schedules import Schedules
+from ixion.broker.schedules.state import State
+from ixion.broker.schedules.targets import Place, Targets
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.batch import BatchView
+from ixion.language.records.batches import iter_batches
+from ixion.language.records.builder import BatchBuilder, Headers
+from ixion.language.records.compression import Codec
 from tests.log.support import NOW, marker
 from tests.replica.world import SELF, World
 
@@ -71,9 +71,10 @@ def cancel(what: bytes) -> Sent:
 
 
 class DelayWorld(World):
-    def __init__(self, path: Path, config: LogConfig = RECORD, files: Files | None = None) -> None:
-        super().__init__(path, config, files=files)
+    def __init__(self, path: Path, config: LogConfig = RECORD, files: Files | None = None, folders: int = 1) -> None:
+        super().__init__(path, config, folders, files)
         self.path = path
+        self.logs.make_pool = lambda _count, _name: self.workers  # moves between directories
         self.schedules = self.make_schedules(self.loop)
         self.targets = Targets(self.replicas, find=self._find, ask=self._ask, producer_id=self._producer_id)
 
@@ -90,8 +91,9 @@ class DelayWorld(World):
         )
 
     def start(self) -> Partition:
-        """Lead the partition, and read what waits."""
+        """Lead the partition, read what waits, and finish moves."""
         partition = self.lead()
+        self.replicas.moves.drop_unused(self.replicas.partitions)
         while self.flush():
             pass
         return partition
@@ -109,7 +111,7 @@ class DelayWorld(World):
     def restart(self, down_ms: int = 0, files: Files | None = None) -> DelayWorld:
         """What a killed process leaves, found by a new one."""
         self.close()
-        made = DelayWorld(self.path, self.config, files)
+        made = DelayWorld(self.path, self.config, files, len(self.paths))
         made.clock.advance(self.clock.now_ms - made.clock.now_ms + down_ms)
         made.clock_step_ms = self.clock_step_ms
         made.start()
@@ -119,6 +121,15 @@ class DelayWorld(World):
         if not self.loop.is_closed():
             self.schedules._stopped = True  # a killed process writes no last note
             super().close()
+
+    def begin_move(self, to: int) -> None:
+        self.replicas.moves.begin(self.replicas.partitions["t", 0], self.logs.directories[to])
+
+    def move(self, to: int) -> None:
+        """Move the partition to another directory."""
+        self.begin_move(to)
+        while self.flush():
+            pass
 
     def set(self, **changes: object) -> None:
         self.config = replace(self.config, **changes)  # type: ignore[arg-type]
@@ -155,13 +166,13 @@ class DelayWorld(World):
         self.settle()
         return over[0].code
 
-    def read(self, isolation: Isolation = Isolation.HIGH_WATERMARK) -> list[Read]:
+    def read(self, bound: Bound = Bound.VISIBLE) -> list[Read]:
         """What a consumer sees, batch after batch."""
         found: list[Read] = []
         log = self.target
         offset = log.log_start
         while True:
-            (result,) = self.fetch(offset, wait_ms=0, isolation=isolation)
+            (result,) = self.fetch(offset, wait_ms=0, bound=bound)
             assert result.code == ErrorCode.NONE
             data = joined([result.records])
             if not data:
@@ -171,8 +182,8 @@ class DelayWorld(World):
                     found += [(int(each.offset), each.value) for each in view.records() if each.offset >= offset]
                 offset = int(view.last_offset) + 1
 
-    def values(self, isolation: Isolation = Isolation.HIGH_WATERMARK) -> list[bytes | None]:
-        return [value for _, value in self.read(isolation)]
+    def values(self, bound: Bound = Bound.VISIBLE) -> list[bytes | None]:
+        return [value for _, value in self.read(bound)]
 
     def log_of(self, topic: str) -> Log:
         log = self.logs.get(topic, 0)
@@ -201,4 +212,4 @@ class DelayWorld(World):
 
 def batches_of(log: Log) -> Iterator[BatchView]:
     """Every batch of a log."""
-    return batches(log, log.log_start, 1 << 20)
+    return batches(log, log.log_start, 1 << 20, Bound.END)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ixion.delay.note import DELIVERED, NO_PRODUCER, WAITING, Kind, Note
-from ixion.records.schedule_headers import ALL
+from ixion.broker.schedules.note import DELIVERED, NO_PRODUCER, WAITING, Kind, Note
+from ixion.language.records.schedule_headers import ALL
 
 
 class Waiting(NamedTuple):

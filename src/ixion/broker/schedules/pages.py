@@ -12,7 +12,7 @@ import tempfile
 from array import array
 from typing import Final
 
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +21,7 @@ OFFSET_BYTES: Final = 8
 TIME_BYTES: Final = 4
 PAGE_BYTES: Final = RECORDS * (OFFSET_BYTES + TIME_BYTES)
 NO_PAGE: Final = -1
+COPIED: Final = 1 << 20  # bytes at once
 
 
 class Pages:
@@ -33,6 +34,7 @@ class Pages:
         self._count = 0
         self._free: list[int] = []
         self._frozen: list[int] | None = None  # freed while a snapshot may still read them
+        self._left: list[Scratch] = []  # files in other directories, from which a snapshot may still read
 
     def write(self, offsets: array[int], times: array[int]) -> int:
         """Returns the number of the page; -1 if the columns must stay in memory."""
@@ -60,10 +62,11 @@ class Pages:
         return offsets, times
 
     def read_bytes(self, page: int, count: int) -> bytes:
-        assert self._file is not None
+        file = self._file
+        assert file is not None
         size = count * (OFFSET_BYTES + TIME_BYTES)
         try:
-            data = os.pread(self._file.fd, size, page * PAGE_BYTES)
+            data = os.pread(file.fd, size, page * PAGE_BYTES)
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"pages in {self._folder}: {error}") from error
         if len(data) != size:
@@ -76,6 +79,23 @@ class Pages:
         else:
             self._frozen.append(page)
 
+    def move(self, folder: str) -> None:
+        """Use another folder, on another disk, from now on. If the pages cannot be copied, they stay where they are."""
+        old = self._file
+        try:
+            if old is not None:
+                made = nameless_file(folder)
+                position = 0
+                while data := os.pread(old.fd, COPIED, position):
+                    position += os.pwrite(made.fd, data, position)
+                self._file = made
+        except OSError as error:
+            logger.warning("pages of delayed records stay in %s: %s", self._folder, error)
+            return
+        self._folder, self._failed = folder, False
+        if old is not None and self._frozen is not None:
+            self._left.append(old)
+
     def freeze(self) -> None:
         """Keep pages as they are until `thaw`."""
         self._frozen = []
@@ -84,6 +104,7 @@ class Pages:
         if self._frozen is not None:
             self._free += self._frozen
             self._frozen = None
+            self._left = []
 
 
 class Scratch:

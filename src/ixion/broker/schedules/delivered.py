@@ -2,19 +2,22 @@
 
 It has the headers of its producer without those about delivery, and three of the broker: `x-scheduled-for` (the due
 time), `x-schedule-offset` (its handle) and `x-schedule-created` (the timestamp of its producer). Its timestamp is the
-due time: with the producer's, retention would at once delete a record that is delivered a month later.
+time of the delivery, from which retention counts. With the producer's timestamp, retention would at once delete a
+record that is delivered a month later; with the due time, one that became due while the broker was down.
 """
+
+# This module is compiled: see setup.py.
 
 from __future__ import annotations
 
 from typing import Final
 
-from ixion.delay.note import NO_PRODUCER, Kind, Note
-from ixion.delay.pending import Due
-from ixion.delay.state import State
-from ixion.records.builder import BatchBuilder
-from ixion.records.schedule_headers import CREATED, FOR, NEXT, OFFSET, TOPIC
-from ixion.records.split import kept_headers
+from ixion.broker.schedules.note import NO_PRODUCER, Kind, Note
+from ixion.broker.schedules.pending import Due
+from ixion.broker.schedules.state import State
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.schedule_headers import CREATED, FOR, NEXT, OFFSET, TOPIC
+from ixion.language.records.split import kept_headers
 
 AT_ONCE: Final = 256  # records in a batch that is sent to another topic
 AT_ONCE_BYTES: Final = 1 << 20
@@ -48,7 +51,7 @@ def gather(builder: BatchBuilder, ready: list[Due], notes: dict[int, Note], now_
             made.fault = error
             made.stuck += 1
             continue
-        if not add(builder, note, next_ms):
+        if not add(builder, note, next_ms, now_ms):
             break
         made.notes.append(note)
         made.again_ms.append(next_ms)
@@ -71,8 +74,8 @@ def settle(state: State, note: Note, offset: int, next_ms: int, size: int) -> No
         state.accept(Kind.RECURS, offset, next_ms, note.schedule_id, size, NO_PRODUCER)
 
 
-def add(builder: BatchBuilder, note: Note, next_ms: int, topic: str = "") -> bool:
-    """Add the record of a note to a batch. `topic` is where it waited, if it goes to another topic."""
+def add(builder: BatchBuilder, note: Note, next_ms: int, now_ms: int, topic: str = "") -> bool:
+    """Add the record of a note to a batch that is delivered now. `topic` is where it waited, if it goes to another."""
     record = note.record
     headers: list[tuple[str, bytes | None]] = [
         (FOR_NAME, b"%d" % note.due_ms),
@@ -84,5 +87,5 @@ def add(builder: BatchBuilder, note: Note, next_ms: int, topic: str = "") -> boo
     if topic:
         headers.append((TOPIC.decode(), topic.encode()))
     return builder.append_encoded(
-        builder.last_offset + 1, record.key, record.value, kept_headers(record, headers), note.due_ms
+        builder.last_offset + 1, record.key, record.value, kept_headers(record, headers), now_ms
     )

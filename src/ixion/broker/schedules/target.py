@@ -28,19 +28,19 @@ for their batch, from its end offset at the last delivery on.
 
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.records.batch import BatchView
-from ixion.records.builder import BatchBuilder
-from ixion.records.schedule_headers import Wish
-from ixion.records.validate import InvalidRecords, RecordError
+from ixion.language.model.errors import ErrorCode
+from ixion.language.records.batch import BatchView
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.schedule_headers import Wish
+from ixion.language.records.validate import InvalidRecords, RecordError, why_refused
 
 DELIVERER = -2  # the producer id in batches of delivered records; no client can write it
 
 
-def check_all_wait(batch: BatchView, wishes: list[Wish], *, needs_keys: bool) -> None:
+def check_all_wait(batch: BatchView, wishes: list[Wish], keyless: list[int]) -> None:
     """Refuse records without a due time, and recurring ones: no consumer would see them in a schedule topic.
 
-    `needs_keys`: the target is compacted.
+    `keyless`: records without a key, if the target is compacted.
     """
     timed = {int(wish.index) for wish in wishes if wish.is_taken}
     refused = [
@@ -53,16 +53,15 @@ def check_all_wait(batch: BatchView, wishes: list[Wish], *, needs_keys: bool) ->
         for wish in wishes
         if wish.recurs
     ]
-    if needs_keys:
+    if keyless:
         cancels = {int(wish.index) for wish in wishes if wish.cancel}
         refused += [
             RecordError(batch_index=index, message="delivery.delay.target is compacted, so each record needs a key")
-            for index, record in enumerate(batch.records())
-            if record.key is None and index not in cancels
+            for index in keyless
+            if index not in cancels
         ]
     if refused:
-        message = f"{len(refused)} records refused; the first is number {refused[0].batch_index}: {refused[0].message}"
-        raise InvalidRecords(ErrorCode.INVALID_RECORD, message, tuple(refused[:100]))
+        raise InvalidRecords(ErrorCode.INVALID_RECORD, why_refused(refused), tuple(refused[:100]))
 
 
 def empty_batch(count: int, leader_epoch: int) -> bytes:

@@ -6,8 +6,11 @@ delivered early. Due records are delivered in short steps (`pace`), which share 
 steps of other partitions; a partition that cannot be written to delays no other.
 
 A record can be delivered when its hole is below the high watermark: before that, its producer may still be refused. A
-record of a schedule topic is sent to another topic (`sender`). `delivered` builds delivered records.
+record of a schedule topic is sent to another topic (`sender`): to the one that was the target when the record was
+accepted. `delivered` builds delivered records.
 """
+
+# This module is compiled: see setup.py.
 
 from __future__ import annotations
 
@@ -16,24 +19,24 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ixion.delay.delivered import AT_ONCE, AT_ONCE_BYTES, add, gather, settle_all
-from ixion.delay.figures import Figures
-from ixion.delay.note import Note, write_outcome
-from ixion.delay.pending import Due
-from ixion.delay.sender import Sender
-from ixion.delay.target import DELIVERER
-from ixion.log.prepare import Origin
-from ixion.records.builder import BatchBuilder
-from ixion.replica.append import appended
+from ixion.broker.log.prepare import Origin
+from ixion.broker.replica.append import appended
+from ixion.broker.schedules.delivered import AT_ONCE, AT_ONCE_BYTES, add, gather, settle_all
+from ixion.broker.schedules.figures import Figures
+from ixion.broker.schedules.note import Note, write_outcome
+from ixion.broker.schedules.pending import Due
+from ixion.broker.schedules.sender import Sender
+from ixion.broker.schedules.target import DELIVERER
+from ixion.language.records.builder import BatchBuilder
 from ixion.timer.lane import Lane
 from ixion.timer.task import TimerTask
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
-    from ixion.delay.schedule import Schedule
-    from ixion.delay.targets import Targets
-    from ixion.replica.manager import ReplicaManager
+    from ixion.broker.replica.manager import ReplicaManager
+    from ixion.broker.schedules.schedule import Schedule
+    from ixion.broker.schedules.targets import Targets
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,8 @@ RETRY_MS: Final = 1_000  # after a failed append
 HELD_MS: Final = 10  # until the next check of a record whose hole is not below the high watermark
 FAR_MS: Final = 24 * 3_600_000  # the longest wait of a timer task
 SENDING: Final = -2  # records are under way to another topic
+FEW_HELD: Final = 64
+MOST_HELD: Final = 1_000  # due records for unreachable targets that others may overtake
 
 
 class Delivery:
@@ -60,7 +65,7 @@ class Delivery:
         self.targets: Final = targets
         self._replicas = replicas
         self._sender: Sender | None = None
-        self._complaint = ""  # the last send failure that was logged
+        self._complaint = ""  # the last failure that was logged
         self._timer = timer
         self._lane = lane
         self._step = step
@@ -70,6 +75,9 @@ class Delivery:
         self._task: TimerTask | None = None
         self._wake_ms = 0  # when the task runs
         self._runs = False
+        self._unreachable: dict[str, int] = {}  # targets that cannot be sent to, and when to try again
+        self._sends = False  # the last record went to another topic
+        self._held = 0  # due records for such targets in front of others
         self._stuck = 0  # due recurring records whose next time cannot be computed
         self._tokens = 0.0  # records that delivery.delay.release.rate.max allows now
         self._tokens_ms = 0
@@ -148,9 +156,10 @@ class Delivery:
         if self._schedule is None:
             return
         if error is not None:
-            self._figures.failures += 1
-            logger.error("delayed records of %s cannot be delivered yet: %s", self._schedule.partition.log.name, error)
+            self._complain(self._schedule, error)
             wait_ms = RETRY_MS
+        elif not self._unreachable:
+            self._complaint = ""
         if wait_ms:
             self._wake_at(self._clock_ms() + wait_ms)
         else:
@@ -169,9 +178,12 @@ class Delivery:
         allowed = min(self._allowed(log.config.delivery_delay_release_rate_max, now_ms), self._step())
         if allowed == 0:
             return HELD_MS
-        if state.sending is not None or log.config.delivery_delay_target:
-            return self._send(schedule)
-        due = state.pending.pop(now_ms, allowed + self._stuck)
+        if state.sending is not None:
+            return self._send(schedule, state.sending.topic)
+        if self._sends:
+            allowed = 1  # probably they go to a target again: only find out to which
+        most = allowed + self._stuck + self._held
+        due = state.pending.pop(now_ms, most)
         if not due:
             return 0
         left = due
@@ -180,6 +192,16 @@ class Delivery:
             if not ready:
                 return HELD_MS
             notes = {note.offset: note for note in schedule.journal.find_all(sorted(offset for _, offset in ready))}
+            target = self._first_target(ready, notes, now_ms)
+            if target is None and len(due) == most and self._held < MOST_HELD:
+                self._held = min(max(2 * most, FEW_HELD), MOST_HELD)
+                return -1  # look behind them
+            if target is None:
+                return max(min(self._unreachable.values()) - now_ms, 1)
+            self._sends = len(target) > 0
+            if target:
+                return self._send(schedule, target)
+            ready = [each for each in ready if not self._target_of(notes.get(each[1]))][: allowed + self._stuck]
             left, delivered = self._append(schedule, due, ready, notes)
         finally:
             for due_ms, offset in left:
@@ -195,34 +217,48 @@ class Delivery:
 
     # Schedule topics.
 
-    def _send(self, schedule: Schedule) -> int:
-        state = schedule.state
-        assert state is not None
-        now_ms = self._clock_ms()
-        first_ms = state.pending.wake_ms()
-        if state.sending is None and (first_ms < 0 or first_ms > now_ms):
-            return 0
+    def _target_of(self, note: Note | None) -> str:
+        """The topic that a record is delivered to; empty: its own."""
+        if note is None:
+            return ""  # it is lost
+        if note.target is not None or self._schedule is None:
+            return note.target or ""
+        return self._schedule.partition.log.config.delivery_delay_target
+
+    def _first_target(self, ready: list[Due], notes: dict[int, Note], now_ms: int) -> str | None:
+        """The target of the first record that can be delivered now; None if there is none."""
+        for held, (_, offset) in enumerate(ready):
+            target = self._target_of(notes.get(offset))
+            if self._unreachable.get(target, now_ms) <= now_ms:
+                self._unreachable.pop(target, None)
+                self._held = held
+                return target
+        return None
+
+    def _send(self, schedule: Schedule, target: str) -> int:
         if self._sender is None:
-            self._sender = Sender(schedule, self.targets(), self._replicas, self._choose)
-        self._sender.start(self._sent)
+            self._sender = Sender(schedule, self.targets(), self._replicas, self._choose, self._clock_ms)
+        self._sender.start(target, self._sent)
         return SENDING
 
-    def _choose(self, most: int, max_bytes: int) -> list[Note]:
-        """Take records that are due: at most `most`, in a batch of at most `max_bytes`."""
+    def _choose(self, target: str, most: int, max_bytes: int) -> list[Note]:
+        """Take records for `target` that are due: at most `most`, in a batch of at most `max_bytes`."""
         schedule = self._schedule
         if schedule is None or schedule.state is None or schedule.state.backlog:
             return []
         log, state, now_ms = schedule.partition.log, schedule.state, self._clock_ms()
-        due = state.pending.pop(now_ms, min(most, self._allowed(log.config.delivery_delay_release_rate_max, now_ms)))
-        left, chosen = due, []
+        allowed = min(most, self._allowed(log.config.delivery_delay_release_rate_max, now_ms))
+        due = state.pending.pop(now_ms, allowed + self._held)
+        left = due
+        chosen: list[Note] = []
         try:
             ready = [each for each in due if each[1] < log.high_watermark]
             notes = {note.offset: note for note in schedule.journal.find_all(sorted(offset for _, offset in ready))}
             builder = BatchBuilder(max_bytes=max_bytes)
             for _, offset in ready:
                 note = notes.get(offset)
-                if note is not None:
-                    if not add(builder, note, -1, schedule.partition.topic):
+                if note is not None and self._target_of(note) == target:
+                    if len(chosen) == allowed or not add(builder, note, -1, now_ms, schedule.partition.topic):
                         break
                     chosen.append(note)
             gone = {note.offset for note in chosen} | self._lost(schedule, ready, notes)
@@ -237,13 +273,14 @@ class Delivery:
         if self._schedule is None or self._sender is None:
             return
         if error is not None:
-            self._figures.failures += 1
-            if str(error) != self._complaint:  # log a fault once, however long it lasts
-                self._complaint = str(error)
-                logger.warning(
-                    "delayed records of %s cannot be delivered yet: %s", self._schedule.partition.log.name, error
-                )
-            self._wake_at(self._clock_ms() + self._sender.retry_ms)
+            self._complain(self._schedule, error)
+            retry_ms = self._clock_ms() + self._sender.retry_ms
+            if self._schedule.state is not None and self._schedule.state.sending is None:
+                # Nothing was sent: records for other targets need not wait.
+                self._unreachable[self._sender.target] = retry_ms
+                self._wake_at(self._clock_ms())
+            else:
+                self._wake_at(retry_ms)
             return
         self._complaint = ""
         self._count(delivered, self._clock_ms())
@@ -251,6 +288,12 @@ class Delivery:
             self._wake_at(self._clock_ms())
         else:
             self._wake_at(self._clock_ms() + HELD_MS)  # due records are above the high watermark or over the rate
+
+    def _complain(self, schedule: Schedule, error: Exception) -> None:
+        self._figures.failures += 1
+        if str(error) != self._complaint:  # log a fault once, however long it lasts
+            self._complaint = str(error)
+            logger.error("delayed records of %s cannot be delivered yet: %s", schedule.partition.log.name, error)
 
     def _lost(self, schedule: Schedule, ready: list[Due], notes: dict[int, Note]) -> set[int]:
         lost = {offset for _, offset in ready if offset not in notes}
@@ -278,9 +321,9 @@ class Delivery:
             written, sizes = write_outcome(first, partition.leader_epoch, delivered, gathered.again_ms)
             try:
                 schedule.journal.write(written)
-                info = partition.append(builder.build(), 1, Origin.WHOLE_CHANGE)
+                info = partition.append(builder.build(), 1, Origin.DELIVERY)
             except BaseException:
-                schedule.journal.align(log.end_offset)
+                schedule.journal.align(partition.log.end_offset)
                 raise
             appended(self._replicas, partition, info)
             state = schedule.state

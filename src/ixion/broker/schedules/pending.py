@@ -14,14 +14,16 @@ than a second away (`bucket`). Records of a later hour are on the disk, except t
     now 11:00:00.120                          `pop` returns it
 """
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from heapq import heappop, heappush
 from typing import Final
 
-from ixion.delay.bucket import Bucket
-from ixion.delay.pages import Pages
+from ixion.broker.schedules.bucket import Bucket
+from ixion.broker.schedules.pages import Pages
 
 DAY_MS: Final = 86_400_000
 HOUR_MS: Final = 3_600_000
@@ -202,7 +204,7 @@ class Pending:
 
     @property
     def near(self) -> int:
-        """How many records are in memory, because they are due within the hour."""
+        """How many records are in memory, because they are due in the current hour of the clock, or very soon."""
         return self._at_hand + sum(bucket.count for bucket in self.levels[-1].buckets.values())
 
     def at_hand(self) -> list[Due]:

@@ -11,20 +11,20 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ixion.delay.delivered import AT_ONCE, AT_ONCE_BYTES, add, settle
-from ixion.delay.note import NO_PRODUCER, Fact, Note, Sending, write_delivered, write_sends
-from ixion.delay.target import empty_batch
-from ixion.log.prepare import AppendInfo, Origin
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.builder import BatchBuilder
-from ixion.replica.append import Settling, appended
-from ixion.replica.results import AppendResult
+from ixion.broker.log.prepare import AppendInfo, Origin
+from ixion.broker.replica.append import Settling, appended
+from ixion.broker.replica.results import AppendResult
+from ixion.broker.schedules.delivered import AT_ONCE, AT_ONCE_BYTES, add, settle
+from ixion.broker.schedules.note import NO_PRODUCER, Fact, Note, Sending, write_delivered, write_sends
+from ixion.broker.schedules.target import empty_batch
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.builder import BatchBuilder
 
 if TYPE_CHECKING:
-    from ixion.delay.schedule import Schedule
-    from ixion.delay.targets import Targets
-    from ixion.log.config import LogConfig
-    from ixion.replica.manager import ReplicaManager
+    from ixion.broker.log.config import LogConfig
+    from ixion.broker.replica.manager import ReplicaManager
+    from ixion.broker.schedules.schedule import Schedule
+    from ixion.broker.schedules.targets import Targets
 
 logger = logging.getLogger(__name__)
 
@@ -45,27 +45,40 @@ REFUSED: Final = frozenset(
     }
 )
 
-# Takes due records: at most so many, in at most so many bytes.
-Choose = Callable[[int, int], list[Note]]
+# Takes due records for a target: at most so many, in at most so many bytes.
+Choose = Callable[[str, int, int], list[Note]]
 
 
 class Sender:
     """Loop thread only."""
 
-    def __init__(self, schedule: Schedule, targets: Targets, replicas: ReplicaManager, choose: Choose) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        targets: Targets,
+        replicas: ReplicaManager,
+        choose: Choose,
+        clock_ms: Callable[[], int],
+    ) -> None:
         self._schedule = schedule
         self._partition = schedule.partition
         self._targets = targets
         self._replicas = replicas
         self._choose = choose
+        self._clock_ms = clock_ms
         self._producer_id = NO_PRODUCER  # of this leader
         self._sequence = 0
         self._most = AT_ONCE
+        self.target = ""
         self._retry_ms = FIRST_RETRY_MS
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, done: Callable[[list[Note], Exception | None], None]) -> None:
-        """Send due records. `done` gets the notes of the delivered records; none if nothing was due."""
+    def start(self, target: str, done: Callable[[list[Note], Exception | None], None]) -> None:
+        """Send due records for `target`. `done` gets the notes of the delivered records; none if nothing was due.
+
+        If records are being sent already, they come first.
+        """
+        self.target = target
         self._task = asyncio.get_running_loop().create_task(self._run(done))
 
     def stop(self) -> None:
@@ -97,7 +110,7 @@ class Sender:
         assert state is not None
         sending = state.sending
         if sending is None:
-            await self._get_ready(self._partition.log.config.delivery_delay_target)
+            await self._get_ready(self.target)
             notes = self._take_due()
             if not notes:
                 return []
@@ -130,7 +143,8 @@ class Sender:
         """Choose due records, and write the note that they are sent."""
         partition, state = self._partition, self._schedule.state
         assert state is not None
-        notes = self._choose(self._most, self._largest(self._targets.check(partition)))
+        largest = self._largest(self._targets.check(partition, self.target))
+        notes = self._choose(self.target, self._most, largest)
         if not notes:
             return []
         topic, target_end = state.target
@@ -160,7 +174,7 @@ class Sender:
     def _append(self, count: int) -> AppendInfo:
         """Append the empty batch that the last note is about."""
         partition = self._partition
-        info = partition.append(empty_batch(count, partition.leader_epoch), 1, Origin.WHOLE_CHANGE)
+        info = partition.append(empty_batch(count, partition.leader_epoch), 1, Origin.DELIVERY)
         appended(self._replicas, partition, info)
         return info
 
@@ -193,8 +207,9 @@ class Sender:
         builder = BatchBuilder(
             producer_id=sending.producer_id, producer_epoch=0, base_sequence=sending.sequence, leader_epoch=-1
         )
+        now_ms = self._clock_ms()
         for note in notes:
-            add(builder, note, -1, self._partition.topic)
+            add(builder, note, -1, now_ms, self._partition.topic)
         return builder.build()
 
     async def _send(self, sending: Sending, records: bytes, count: int) -> int:

@@ -11,17 +11,19 @@ record reads its note, and one batch, or the commit of one transaction, may need
 delivered before the backlog is empty, so no record is delivered that an earlier note cancels.
 """
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 from collections import deque
 from typing import Final
 
-from ixion.delay.ids import ScheduleIds
-from ixion.delay.journal import Journal
-from ixion.delay.note import DELIVERED, NO_PRODUCER, WAITING, Kind, Note, Sending
-from ixion.delay.pages import Pages
-from ixion.delay.pending import Pending
-from ixion.records.schedule_headers import ALL
+from ixion.broker.schedules.ids import ScheduleIds
+from ixion.broker.schedules.journal import Journal
+from ixion.broker.schedules.note import DELIVERED, NO_PRODUCER, WAITING, Kind, Note, Sending
+from ixion.broker.schedules.pages import Pages
+from ixion.broker.schedules.pending import Pending
+from ixion.language.records.schedule_headers import ALL
 
 STEP: Final = 64  # notes of the backlog applied per step, a millisecond or two
 
@@ -160,6 +162,12 @@ class State:
         if sending is not None:
             for offset, due_ms, _ in sending.facts:
                 self.pending.add(due_ms, offset)
+
+    def move_pages(self) -> None:
+        """The sibling has moved to another directory: whatever belongs to it does, too."""
+        if self.pending.pages is not None:
+            self.pending.pages.move(self.journal.log.folder)
+        self.snapshot_end = 0  # there is none in the new folder
 
     def forget_id(self, note: Note) -> None:
         """Forget the schedule id of a record that no longer waits."""

@@ -1,7 +1,9 @@
 """The records of a sibling: a note for everything that happens to the delayed records of its partition.
 
 A note is a record batch of its own, so that one can be read without its neighbours. Its first header is
-`x-schedule-note` (a kind, a due time and a producer id, 17 bytes):
+`x-schedule-note` (a kind, a due time and a producer id, 17 bytes; if a record waits, then also "=" and the topic that
+it is delivered to, nothing if that is its own: its producer had the right to write there when the record was accepted,
+and later changes of `delivery.delay.target` do not redirect it):
 
 | kind | record | when |
 |---|---|---|
@@ -17,6 +19,8 @@ The offset of a note is that of what it is about in the partition: of the hole o
 delivered record, of the marker.
 """
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -24,12 +28,12 @@ from enum import IntEnum
 from struct import Struct
 from typing import Final, NamedTuple
 
-from ixion.records.batch import BatchView
-from ixion.records.builder import BatchBuilder, encode_count, encode_headers
-from ixion.records.record import Record
-from ixion.records.recurrence import every_ms_of, next_due
-from ixion.records.schedule_headers import CANCEL, CRON, EVERY, ID, UNTIL, ZONE, number_of, time_of
-from ixion.records.split import headers_without
+from ixion.language.records.batch import BatchView
+from ixion.language.records.builder import BatchBuilder, encode_count, encode_headers
+from ixion.language.records.record import Record
+from ixion.language.records.recurrence import every_ms_of, next_due
+from ixion.language.records.schedule_headers import CANCEL, CRON, EVERY, ID, UNTIL, ZONE, number_of, time_of
+from ixion.language.records.split import headers_without
 
 HEADER: Final = "x-schedule-note"
 FACTS: Final = Struct(">bqq")
@@ -37,6 +41,7 @@ PREVIOUS: Final = "x-schedule-previous"
 DELIVERED: Final = Struct(">qqi")
 SEQUENCE: Final = Struct(">i")
 NO_PRODUCER: Final = -1
+BINDS: Final = b"="
 
 
 class Kind(IntEnum):
@@ -67,17 +72,24 @@ class Sending(NamedTuple):
 
 
 class Note:
-    """A note that was read. `producer_id` is that of the transaction in which it was written, -1 if in none."""
+    """A note that was read. `producer_id` is that of the transaction in which it was written, -1 if in none.
 
-    __slots__ = ("due_ms", "kind", "offset", "producer_id", "record", "size")
+    `target` is the topic that the record is delivered to; empty: its own; None: the note is older than 0.2, and the
+    setting of its topic decides.
+    """
 
-    def __init__(self, kind: int, due_ms: int, producer_id: int, record: Record, size: int) -> None:
+    __slots__ = ("due_ms", "kind", "offset", "producer_id", "record", "size", "target")
+
+    def __init__(
+        self, kind: int, due_ms: int, producer_id: int, record: Record, size: int, target: str | None = None
+    ) -> None:
         self.kind: Final = kind
         self.due_ms: Final = due_ms
         self.producer_id: Final = producer_id
         self.record: Final = record
         self.offset: Final = int(record.offset)
         self.size: Final = size
+        self.target: Final = target
 
     def header(self, name: bytes) -> bytes:
         """A header of the record as it was sent; empty if there is none of that name."""
@@ -128,12 +140,24 @@ class Note:
         return self.header(CANCEL)
 
 
+def facts_of(kind: Kind, due_ms: int, producer_id: int, target: str | None) -> bytes:
+    facts = FACTS.pack(kind, due_ms, producer_id)
+    return facts if target is None else facts + BINDS + target.encode()
+
+
 def write_note(
-    kind: Kind, offset: int, leader_epoch: int, *, due_ms: int = -1, producer_id: int = -1, record: Record | None = None
+    kind: Kind,
+    offset: int,
+    leader_epoch: int,
+    *,
+    due_ms: int = -1,
+    producer_id: int = -1,
+    record: Record | None = None,
+    target: str | None = None,
 ) -> bytes:
     """Encode a note about an accepted record, or about a marker."""
     builder = BatchBuilder(base_offset=offset, leader_epoch=leader_epoch)
-    facts: list[tuple[str, bytes | None]] = [(HEADER, FACTS.pack(kind, due_ms, producer_id))]
+    facts: list[tuple[str, bytes | None]] = [(HEADER, facts_of(kind, due_ms, producer_id, target))]
     if record is None:
         builder.append_at(offset, None, None, facts, -1)
     else:
@@ -167,7 +191,7 @@ def write_again(offset: int, leader_epoch: int, note: Note, due_ms: int) -> byte
     """Encode that the record of `note` was delivered at `offset`, and is due again."""
     builder = BatchBuilder(base_offset=offset, leader_epoch=leader_epoch)
     first: list[tuple[str, bytes | None]] = [
-        (HEADER, FACTS.pack(Kind.RECURS, due_ms, NO_PRODUCER)),
+        (HEADER, facts_of(Kind.RECURS, due_ms, NO_PRODUCER, note.target)),
         (PREVIOUS, DELIVERED.pack(note.offset, note.due_ms, note.size)),
     ]
     count, kept = headers_without(note.record, (HEADER.encode(), PREVIOUS.encode()))
@@ -208,6 +232,7 @@ def read_note(view: BatchView) -> Note:
     for record in view.records():
         name, facts = record.headers[0]
         if name == HEADER and facts is not None:
-            kind, due_ms, producer_id = FACTS.unpack(facts)
-            return Note(kind, due_ms, producer_id, record, int(view.size_in_bytes))
+            kind, due_ms, producer_id = FACTS.unpack_from(facts)
+            target = facts[FACTS.size + 1 :].decode() if len(facts) > FACTS.size else None
+            return Note(kind, due_ms, producer_id, record, int(view.size_in_bytes), target)
     raise ValueError(f"no note at offset {view.base_offset}")

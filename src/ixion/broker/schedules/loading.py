@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import logging
 
-from ixion.delay import snapshot
-from ixion.delay.journal import PIECE, Journal, batches
-from ixion.delay.note import Kind, Note, write_note, write_outcome
-from ixion.delay.state import State
-from ixion.delay.target import DELIVERER
-from ixion.log.log import Log
-from ixion.records.batch import BatchView
-from ixion.records.control import ControlType, control_type
-from ixion.records.schedule_headers import NEXT, OFFSET
+from ixion.broker.log.log import Log
+from ixion.broker.log.view import Bound
+from ixion.broker.schedules import snapshot
+from ixion.broker.schedules.journal import PIECE, Journal, batches
+from ixion.broker.schedules.note import Kind, Note, write_note, write_outcome
+from ixion.broker.schedules.state import State
+from ixion.broker.schedules.target import DELIVERER
+from ixion.language.records.batch import BatchView
+from ixion.language.records.control import ControlType, control_type
+from ixion.language.records.schedule_headers import NEXT, OFFSET
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ def load(journal: Journal, partition: Log) -> State:
     for note in journal.notes(start):
         state.apply(note)
     found = 0
-    for view in batches(partition, max(journal.log.end_offset, partition.log_start), PIECE):
+    for view in batches(partition, max(journal.log.end_offset, partition.log_start), PIECE, Bound.END):
         found += _find_lost(state, view)
     if found:
         logger.warning("%s: %d notes were lost and are written again", journal.log.name, found)
@@ -56,8 +57,10 @@ def _find_lost(state: State, view: BatchView) -> int:
         for note in state.journal.notes(offset):
             state.apply(note)
         return 1
-    if view.is_control and view.producer_id in state.open:
-        commits = control_type(view) == ControlType.COMMIT
+    is_marker = view.is_control and view.producer_id in state.open
+    marker = control_type(view) if is_marker else ControlType.UNKNOWN
+    if marker in (ControlType.COMMIT, ControlType.ABORT):
+        commits = marker == ControlType.COMMIT
         kind = Kind.COMMITS if commits else Kind.ABORTS
         state.journal.write(write_note(kind, offset, epoch, producer_id=int(view.producer_id)))
         state.end_transaction(int(view.producer_id), commits)

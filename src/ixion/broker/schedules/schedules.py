@@ -14,28 +14,30 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ixion.delay.figures import Figures
-from ixion.delay.pace import Pace
-from ixion.log.log import Log
-from ixion.log.manager import LogManager
-from ixion.log.prepare import AppendInfo, Origin
-from ixion.model.delay_names import sibling_id, sibling_of
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.topic_partition import TopicPartition
-from ixion.records.layout import Buffer
-from ixion.replica.log_settings import sibling_config
-from ixion.replica.manager import ReplicaManager
-from ixion.replica.partition import Partition
-from ixion.replica.siblings import make_sibling
+from ixion.broker.acl.line_limit import LineLimit
+from ixion.broker.log.checked_batch import CheckedBatch
+from ixion.broker.log.log import Log
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.prepare import AppendInfo, Origin
+from ixion.broker.replica.manager import ReplicaManager
+from ixion.broker.replica.partition import Partition
+from ixion.broker.replica.siblings import make_sibling
+from ixion.broker.schedules.figures import Figures
+from ixion.broker.schedules.pace import Pace
+from ixion.language.model.complaints import Complaints
+from ixion.language.model.delay_names import sibling_id, sibling_of
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.topic_partition import TopicPartition
+from ixion.language.records.layout import Buffer
 from ixion.timer.lane import Lane
 from ixion.timer.task import TimerTask
 from ixion.timer.timer import Timer
 from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
-    from ixion.delay.schedule import Schedule
-    from ixion.delay.state import State
-    from ixion.delay.targets import Targets
+    from ixion.broker.schedules.schedule import Schedule
+    from ixion.broker.schedules.state import State
+    from ixion.broker.schedules.targets import Targets
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +48,8 @@ JUMP_MS: Final = 500  # a larger drift between the wall clock and the timer sinc
 UPKEEP_CHECKS: Final = 30  # clock checks between two checks of the siblings
 SNAPSHOT_NOTES: Final = 50_000  # offsets after the last snapshot at which another is made
 LAST_SNAPSHOT: Final = 1_000  # waiting records from which on a stop writes a snapshot
+REFUSALS_BURST: Final = 10  # refused produces that are logged at once; then REFUSALS_RATE per second
+REFUSALS_RATE: Final = 1
 UNSEEN: Final = 10_000  # offsets after the last note at which a SEEN note is written: a start searches them
 
 
@@ -55,7 +59,7 @@ class NotReady:
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
-    def append(self, _records: Buffer, _acks: int, _origin: Origin) -> AppendInfo:
+    def append(self, _records: Buffer, _acks: int, _origin: Origin, _checked: CheckedBatch | None = None) -> AppendInfo:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._reason)
 
     def flush(self, log: Log) -> None:
@@ -63,6 +67,9 @@ class NotReady:
 
     def may_join(self, _broker_id: int) -> bool:
         return False
+
+    def sibling_moved(self, _log: Log) -> None:
+        """Does nothing: there is no sibling, or this is the one."""
 
 
 class Schedules:
@@ -90,17 +97,20 @@ class Schedules:
         self._clock_ms = clock_ms
         self._monotonic_ms = monotonic_ms
         self._targets = targets
+        self._refusals = LineLimit(monotonic_ms, REFUSALS_BURST, REFUSALS_RATE)
         self._pace = Pace(loop.call_soon, loop.call_later, self._produced)
         self._lane = Lane(self._pace.begin, fair=True, turn_ns=0, between=self._pace.pause)
         self._backlogs = Lane(loop.call_soon, fair=True, turn_ns=BACKLOG_NS)  # its producers wait: no pauses
         self._schedules: dict[TopicPartition, Schedule] = {}
         self._left: dict[TopicPartition, int] = {}  # how many records waited when this broker resigned
+        self._complaints = Complaints(logger)
         self._skew_ms = 0
         self._checks = 0
         self._clock_task: TimerTask | None = None
         self._stopped = False
         replicas.on_leadership.append(self._leadership_changed)
         replicas.on_reconfigured.append(self.follow)
+        replicas.on_moved.append(self._moved)
 
     def __iter__(self) -> Iterator[Schedule]:
         return iter(list(self._schedules.values()))
@@ -132,12 +142,20 @@ class Schedules:
         sibling = sibling_of(partition.topic)
         known = self._schedules.get(partition.key)
         if known is not None:
-            known.journal.log.reconfigure(sibling_config(config))
             known.delivery.look_soon()
             if known.shown.leads and known.shown.leader_epoch != partition.leader_epoch:
                 self._show_again(known)
         elif config.delays_records or self._logs.get(sibling, partition.number) is not None:
             self._open(partition)
+
+    def _moved(self, partition: Partition) -> None:
+        """A move of the partition and its sibling to another directory has ended."""
+        schedule = self._schedules.get(partition.key)
+        sibling = self._logs.get(sibling_of(partition.topic), partition.number)
+        if schedule is not None and sibling is not None:
+            schedule.sibling_moved(sibling)  # again: the move may have seen it before it had the sibling
+            if schedule.state is not None:
+                schedule.state.move_pages()
 
     def _show_again(self, schedule: Schedule) -> None:
         """This broker leads the partition in a new epoch."""
@@ -153,14 +171,14 @@ class Schedules:
         try:
             log = make_sibling(self._replicas, partition)
         except KafkaError as error:
-            logger.error("delayed records of %s cannot be accepted: %s", partition.log.name, error)
+            self._complain(partition, "cannot be accepted", error)
             partition.schedule = NotReady(f"{sibling}-{partition.number} cannot be opened: {error}")
             self._timer.call_later(RETRY_MS, partial(self._open_again, partition))
             return
-        from ixion.delay.backlog import Backlog  # imported only if there are delayed records
-        from ixion.delay.delivery import Delivery
-        from ixion.delay.journal import Journal
-        from ixion.delay.schedule import Schedule
+        from ixion.broker.schedules.backlog import Backlog  # imported only if there are delayed records
+        from ixion.broker.schedules.delivery import Delivery
+        from ixion.broker.schedules.journal import Journal
+        from ixion.broker.schedules.schedule import Schedule
 
         journal = Journal(log, partial(self._flush_sealed, log))
         delivery = Delivery(
@@ -168,7 +186,7 @@ class Schedules:
         )
         backlog = Backlog(partition.log.name, self._backlogs, self._timer, self.figures, delivery.look_soon)
         shown = Partition(log, self._replicas.node_id, 1, 0, self._clock_ms)
-        schedule = Schedule(partition, journal, self.figures, delivery, shown, backlog)
+        schedule = Schedule(partition, journal, self.figures, delivery, shown, backlog, self._refusals)
         self._schedules[partition.key] = schedule
         partition.schedule = schedule
         if log.end_offset > partition.log.end_offset:
@@ -195,7 +213,7 @@ class Schedules:
             self._begin(schedule)
 
     def _align_later(self, schedule: Schedule, error: BaseException) -> None:
-        logger.error("the delayed records of %s cannot be aligned: %s", schedule.partition.log.name, error)
+        self._complain(schedule.partition, "cannot be aligned", error)
         self._timer.call_later(RETRY_MS, partial(self._align, schedule))
 
     def _begin(self, schedule: Schedule) -> None:
@@ -222,7 +240,7 @@ class Schedules:
 
     def _load(self, schedule: Schedule) -> None:
         """Load the notes; retry until it succeeds."""
-        from ixion.delay.loading import load
+        from ixion.broker.schedules.loading import load
 
         if self._is_current(schedule):
             work = self._loop.run_in_executor(self._workers, load, schedule.journal, schedule.partition.log)
@@ -233,11 +251,18 @@ class Schedules:
             return
         error = done.exception()
         if error is not None:
-            logger.error("the delayed records of %s cannot be loaded: %s", schedule.partition.log.name, error)
+            self._complain(schedule.partition, "cannot be loaded", error)
             self._timer.call_later(RETRY_MS, partial(self._load, schedule))
             return
+        self._complaints.end(schedule.partition.key)
         schedule.state = done.result()
         schedule.delivery.start(schedule)
+
+    def _complain(self, partition: Partition, what: str, error: BaseException) -> None:
+        """Log a fault that is retried until it is over."""
+        self._complaints.add(
+            partition.key, logging.ERROR, "delayed records of %s %s: %s", partition.log.name, what, error
+        )
 
     def _is_current(self, schedule: Schedule) -> bool:
         return not self._stopped and self._schedules.get(schedule.partition.key) is schedule
@@ -319,7 +344,7 @@ class Schedules:
 
     def _snapshot(self, schedule: Schedule, state: State) -> None:
         """Write a snapshot, so that the next start is quick."""
-        from ixion.delay.snapshot import capture, write
+        from ixion.broker.schedules.snapshot import capture, write
 
         if schedule.captured is not None:
             return
@@ -346,7 +371,7 @@ class Schedules:
 
     def _last_snapshot(self, schedule: Schedule) -> None:
         """Write the snapshot of a stop. Blocks."""
-        from ixion.delay.snapshot import capture, write
+        from ixion.broker.schedules.snapshot import capture, write
 
         state, journal = schedule.state, schedule.journal
         if state is None or schedule.captured is not None or state.snapshot_end == journal.log.end_offset:

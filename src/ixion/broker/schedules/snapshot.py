@@ -19,12 +19,13 @@ import sys
 from array import array
 from typing import Final, NamedTuple, cast
 
-from ixion.delay.ids import ScheduleIds
-from ixion.delay.journal import PIECE, Journal, batches
-from ixion.delay.note import Sending
-from ixion.delay.pages import NO_PAGE, OFFSET_BYTES, Pages
-from ixion.delay.state import Held, State
-from ixion.records.crc import crc32c
+from ixion.broker.log.view import Bound
+from ixion.broker.schedules.ids import ScheduleIds
+from ixion.broker.schedules.journal import PIECE, Journal, batches
+from ixion.broker.schedules.note import Sending
+from ixion.broker.schedules.pages import NO_PAGE, OFFSET_BYTES, Pages
+from ixion.broker.schedules.state import Held, State
+from ixion.language.records.crc import crc32c
 
 logger = logging.getLogger(__name__)
 
@@ -179,7 +180,7 @@ def note_at(journal: Journal, offset: int) -> tuple[int, int, int] | None:
     """Offset, checksum and leader epoch of the note that covers an offset."""
     if not journal.log.log_start <= offset < journal.log.end_offset:
         return None
-    for view in batches(journal.log, offset, 1):
+    for view in batches(journal.log, offset, 1, Bound.END):
         if view.base_offset > offset:
             return None
         return int(view.base_offset), int(view.crc), int(view.leader_epoch)

@@ -4,6 +4,8 @@ An id is stored as a keyed hash of 64 bits, which no client can predict. Two ids
 compares the id that is stored with the record.
 """
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 import os

@@ -7,6 +7,8 @@ transaction was open for a while is inserted between others. A record that leave
 A bucket of a later hour or day keeps its full chunks on pages (`pages`), and only its last chunk in memory.
 """
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 from array import array
@@ -14,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final
 
-from ixion.delay.pages import NO_PAGE, RECORDS, Pages
+from ixion.broker.schedules.pages import NO_PAGE, RECORDS, Pages
 
 CHUNK: Final = RECORDS
 

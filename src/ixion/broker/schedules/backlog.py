@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from ixion.delay.figures import Figures
-from ixion.delay.state import State
+from ixion.broker.schedules.figures import Figures
+from ixion.broker.schedules.state import State
 from ixion.timer.lane import Job, Lane
 from ixion.timer.task import TimerTask
 from ixion.timer.timer import Timer

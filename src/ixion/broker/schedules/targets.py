@@ -9,36 +9,38 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.view import Bound, limit_of
+from ixion.broker.replica.checking import Check, Checked
+from ixion.broker.replica.internal_topic import INTERNAL
+from ixion.broker.replica.results import AppendResult
+from ixion.broker.schedules.journal import PIECE, batches
 from ixion.clients.faults import error_code
-from ixion.delay.journal import PIECE, batches
-from ixion.log.config import LogConfig
-from ixion.log.prepare import Origin
-from ixion.model.delay_names import is_sibling
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k00_produce import (
+from ixion.language.model.delay_names import is_sibling
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k00_produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from ixion.protocol.messages.k02_list_offsets import (
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ixion.language.protocol.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.records.batch import BatchView
-from ixion.records.batches import iter_complete_batches
-from ixion.records.layout import Buffer
-from ixion.replica.internal_topic import INTERNAL
-from ixion.replica.results import AppendResult
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.batch import BatchView
+from ixion.language.records.batches import iter_complete_batches
+from ixion.language.records.layout import Buffer
 
 if TYPE_CHECKING:
-    from ixion.replica.manager import ReplicaManager
-    from ixion.replica.partition import Partition
+    from ixion.broker.replica.manager import ReplicaManager
+    from ixion.broker.replica.partition import Partition
 
 TIMEOUT_MS: Final = 10_000  # for acks=all
 LATEST: Final = -1
@@ -74,9 +76,8 @@ class Targets:
         self._ask = ask
         self.producer_id: Final = producer_id
 
-    def check(self, partition: Partition) -> LogConfig:
-        """The settings of the target of a schedule topic. KafkaError if records cannot be delivered to it."""
-        name = partition.log.config.delivery_delay_target
+    def check(self, partition: Partition, name: str) -> LogConfig:
+        """The settings of a target of a schedule topic. KafkaError if records cannot be delivered to it."""
         place = self._find(name, partition.number)
         if name == partition.topic:
             reason = "it is the topic itself"
@@ -106,7 +107,7 @@ class Targets:
         """An end offset of a partition, perhaps not the latest."""
         local = self._led_here(topic, number)
         if local is not None:
-            return local.log.end_offset
+            return limit_of(local.log, Bound.COMMITTED)  # what comes after it may be truncated
         wish = ListOffsetsPartition(partition_index=number, timestamp=LATEST)
         request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(wish,)),))
         asked = self._ask_leader(topic, number, ApiKey.LIST_OFFSETS, request, *LIST_OFFSETS)
@@ -115,7 +116,10 @@ class Targets:
         return found.offset
 
     async def has(self, topic: str, number: int, offset: int, producer_id: int, sequence: int) -> bool:
-        """Whether a partition has the batch of a producer that begins with `sequence`, at or after `offset`."""
+        """Whether a partition has the batch of a producer that begins with `sequence`, at or after `offset`.
+
+        KafkaError if it has, but not on every in-sync replica yet: the batch may be truncated.
+        """
 
         def is_it(view: BatchView) -> bool:
             return bool(view.producer_id == producer_id and view.base_sequence == sequence)
@@ -123,9 +127,12 @@ class Targets:
         local = self._led_here(topic, number)
         if local is not None:
             log = local.log
-            for view in batches(log, max(offset, log.log_start), PIECE):
+            for view in batches(log, max(offset, log.log_start), PIECE, Bound.END):
                 if is_it(view):
-                    return True
+                    if view.last_offset < limit_of(log, Bound.COMMITTED):
+                        return True
+                    message = f"the replicas of {log.name} lack a delivery at offset {view.base_offset}"
+                    raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, message)
                 await asyncio.sleep(0)
             return False
         while True:
@@ -161,7 +168,15 @@ class Targets:
             if not over.done():
                 over.set_result(results[0])
 
-        self._replicas.append(TIMEOUT_MS, -1, Origin.CLIENT, [(topic, number, records)], done)
+        entry = (topic, number, records)
+
+        def append(checked: Checked, _used_ns: int) -> None:
+            self._replicas.append(TIMEOUT_MS, -1, Origin.CLIENT, [entry], done, checked=checked)
+
+        checking, check = self._replicas.checking, Check(topic, append)
+        if checking.needed(topic, number, records):
+            checking.check_now(check, entry)
+        checking.start(check)
         result = await over
         raise_if(result.code, result.message or "")
         return result.required

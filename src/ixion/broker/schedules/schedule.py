@@ -16,24 +16,33 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from ixion.delay.backlog import Backlog
-from ixion.delay.delivery import Delivery
-from ixion.delay.figures import Figures
-from ixion.delay.journal import Journal
-from ixion.delay.note import NO_PRODUCER, Kind, write_note
-from ixion.delay.snapshot import Captured
-from ixion.delay.state import State
-from ixion.delay.target import check_all_wait
-from ixion.log.log import Log
-from ixion.log.prepare import AppendInfo, Origin
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.batches import iter_batches
-from ixion.records.compression import Codec
-from ixion.records.control import ControlType, control_type
-from ixion.records.layout import Buffer
-from ixion.records.split import split
-from ixion.records.validate import MAX_RECORD_ERRORS, InvalidRecords, RecordError, TopicRules, Validated
-from ixion.replica.partition import Partition
+from ixion.broker.acl.line_limit import LineLimit, shown
+from ixion.broker.log.checked_batch import CheckedBatch
+from ixion.broker.log.log import Log
+from ixion.broker.log.prepare import AppendInfo, Origin
+from ixion.broker.replica.partition import Partition
+from ixion.broker.schedules.backlog import Backlog
+from ixion.broker.schedules.delivery import Delivery
+from ixion.broker.schedules.figures import Figures
+from ixion.broker.schedules.journal import Journal
+from ixion.broker.schedules.note import NO_PRODUCER, Kind, write_note
+from ixion.broker.schedules.snapshot import Captured
+from ixion.broker.schedules.state import State
+from ixion.broker.schedules.target import check_all_wait
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.batches import iter_batches
+from ixion.language.records.compression import Codec
+from ixion.language.records.control import ControlType, control_type
+from ixion.language.records.layout import Buffer
+from ixion.language.records.split import split
+from ixion.language.records.validate import (
+    MAX_RECORD_ERRORS,
+    InvalidRecords,
+    RecordError,
+    TopicRules,
+    Validated,
+    why_refused,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +67,9 @@ class Schedule:
         delivery: Delivery,
         shown: Partition,
         backlog: Backlog,
+        refusals: LineLimit,
     ) -> None:
-        """`shown` is the sibling as followers and clients see it."""
+        """`shown` is the sibling as followers and clients see it; `refusals` limits what is logged about clients."""
         self.partition: Final = partition
         self.journal: Final = journal
         self.state: State | None = None
@@ -67,13 +77,14 @@ class Schedule:
         self.shown: Final = shown
         self._figures = figures
         self.backlog: Final = backlog
+        self._refusals = refusals
         self.captured: Captured | None = None  # a snapshot that is being written
         self._kept_out: set[int] = set()  # followers that were logged as not copying delayed records
         self._taken: list[Accepted] = []  # delayed records of the running append
 
     # Appending.
 
-    def append(self, records: Buffer, acks: int, origin: Origin) -> AppendInfo:
+    def append(self, records: Buffer, acks: int, origin: Origin, checked: CheckedBatch | None = None) -> AppendInfo:
         """As `Partition.append`, for a partition with delayed records."""
         partition = self.partition
         partition.check_leads(acks)
@@ -86,29 +97,49 @@ class Schedule:
         if origin == Origin.CLIENT and partition.log.config.delays_records:
             if len(state.backlog) > LONGEST_BACKLOG:
                 raise self._busy(state)
-            return self._append_client(state, records)
+            return self._append_client(state, records, checked)
         if origin in (Origin.COORDINATOR, Origin.RAISED_MARKER) and state.open:
             return self._append_markers(state, records, acks, origin)
-        return partition.append(records, acks, origin)
+        return partition.append(records, acks, origin, checked)
 
     def _busy(self, state: State) -> KafkaError:
         """A retriable error: the backlog must be applied first."""
         reason = f"{self.partition.log.name} has {len(state.backlog)} delayed records to apply first"
         return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, reason)
 
-    def _append_client(self, state: State, records: Buffer) -> AppendInfo:
+    def _append_client(self, state: State, records: Buffer, checked: CheckedBatch | None) -> AppendInfo:
         partition = self.partition
         self._taken = []
+        log = partition.log
         try:
-            info = partition.log.append_scheduled(records, partition.leader_epoch, self)
+            try:
+                info = log.append_scheduled(records, partition.leader_epoch, self, checked)
+            except KafkaError:
+                if partition.log is log:
+                    raise
+                # The log moved to another directory while we waited for its lock; nothing was appended.
+                info = partition.log.append_scheduled(records, partition.leader_epoch, self, checked)
         except InvalidRecords as refusal:
             self._figures.rejected += len(refusal.record_errors)
+            self._log_refusal(refusal.message)
+            raise
+        except KafkaError as unfit:
+            if unfit.code == ErrorCode.INVALID_RECORD:
+                self._log_refusal(unfit.message)
+            self.journal.align(partition.log.end_offset)
             raise
         except BaseException:
             self.journal.align(partition.log.end_offset)
             raise
         self._count(state, self._taken)
         return info
+
+    def _log_refusal(self, reason: str) -> None:
+        """Many clients show only the error code, and drop the message of the answer: the log has it as well."""
+        left_out = self._refusals.take()
+        if left_out is not None:
+            more = f" ({left_out} more refusals before this one are not logged)" if left_out else ""
+            logger.warning("a produce to %s was refused: %s%s", self.partition.log.name, shown(reason), more)
 
     def _count(self, state: State, taken: list[Accepted]) -> None:
         for kind, offset, due_ms, name, size, producer_id in taken:
@@ -128,14 +159,15 @@ class Schedule:
         if count > MOST_IN_BATCH:
             reason = f"a batch has {count} delayed records, {MOST_IN_BATCH} are allowed"
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, reason)
-        left, records = split(batch, checked.wishes, codec, rules.level)
+        left, records = checked.split or split(batch, checked.wishes, codec, rules.level)
         wishes = [wish for wish in checked.wishes if wish.is_taken]
         largest = min(config.max_message_bytes, config.segment_bytes) - MARGIN
         if config.delivery_delay_target:
-            goes_to = self.delivery.targets().check(self.partition)
-            check_all_wait(batch, checked.wishes, needs_keys=goes_to.compact)
+            goes_to = self.delivery.targets().check(self.partition, config.delivery_delay_target)
+            check_all_wait(batch, checked.wishes, checked.keyless if goes_to.compact else [])
             largest = min(largest, min(goes_to.max_message_bytes, goes_to.segment_bytes) - MARGIN)
-            left, _ = split(batch, [], codec, rules.level)
+            if checked.split is None:
+                left, _ = split(batch, [], codec, rules.level)
         if wishes:
             self._check_copies()
         producer_id = int(batch.producer_id) if batch.is_transactional else NO_PRODUCER
@@ -152,6 +184,7 @@ class Schedule:
                 due_ms=wish.due_ms,
                 producer_id=producer_id,
                 record=record,
+                target=config.delivery_delay_target,
             )
             count += 1
             size += len(note)
@@ -176,8 +209,7 @@ class Schedule:
                 (kind, int(record.offset), wish.due_ms, wish.cancel or wish.schedule_id, len(note), producer_id)
             )
         if refused:
-            message = f"{len(refused)} records refused; the first is number {refused[0].batch_index}: "
-            raise InvalidRecords(ErrorCode.INVALID_RECORD, message + refused[0].message, tuple(refused))
+            raise InvalidRecords(ErrorCode.INVALID_RECORD, why_refused(refused), tuple(refused))
         if sum(map(len, notes)) > self.journal.log.config.segment_bytes:
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "the delayed records of a batch are larger than a segment")
         if notes:
@@ -220,8 +252,10 @@ class Schedule:
         notes: list[bytes] = []
         for view in iter_batches(records):
             producer_id = int(view.producer_id)
-            if view.is_control and producer_id in state.open:
-                commits = control_type(view) == ControlType.COMMIT
+            is_marker = view.is_control and producer_id in state.open
+            marker = control_type(view) if is_marker else ControlType.UNKNOWN
+            if marker in (ControlType.COMMIT, ControlType.ABORT):
+                commits = marker == ControlType.COMMIT
                 kind = Kind.COMMITS if commits else Kind.ABORTS
                 notes.append(write_note(kind, offset, self.partition.leader_epoch, producer_id=producer_id))
                 ended.append((producer_id, commits))
@@ -231,7 +265,7 @@ class Schedule:
                 self.journal.write(b"".join(notes))
             info = self.partition.append(records, acks, origin)
         except BaseException:
-            self.journal.align(log.end_offset)
+            self.journal.align(self.partition.log.end_offset)
             raise
         before = state.aborted
         for producer_id, commits in ended:
@@ -241,8 +275,13 @@ class Schedule:
             self.backlog.advance(state)
         return info
 
+    def sibling_moved(self, log: Log) -> None:
+        self.journal.log = log
+        self.shown.log = log
+
     def flush(self, log: Log) -> None:
         """Flush the sibling, then the partition, which refers to it. Blocks; for a worker thread."""
-        if not self.journal.log.closed:
-            self.journal.log.flush()
+        sibling = self.journal.log
+        if not sibling.closed:
+            sibling.flush()
         log.flush()
