@@ -13,22 +13,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ixion.broker.own_disks import OwnDisks, propose_isr_to
+from ixion.broker.controller.controller import Controller
+from ixion.broker.controller.own_broker import OwnBroker
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.controller.topics import TopicOutcome
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.cluster_node import decode_controller_epoch
+from ixion.broker.metadata.config_node import read_config
+from ixion.broker.metadata.embedded import EmbeddedStore
+from ixion.broker.metadata.ensure import ensure
+from ixion.broker.metadata.image import BrokerImage, ClusterImage
+from ixion.broker.metadata.on_loop import EmbeddedEngine, LoopSession
+from ixion.broker.metadata.topic_node import decode_partition_state
+from ixion.broker.replica.control import Control
+from ixion.broker.startup.own_disks import OwnDisks, propose_isr_to
 from ixion.config.dynamic import DynamicConfig
-from ixion.controller.controller import Controller
-from ixion.controller.own_broker import OwnBroker
-from ixion.controller.planning import NewTopic
-from ixion.controller.topics import TopicOutcome
-from ixion.metadata import paths
-from ixion.metadata.cluster_node import decode_controller_epoch
-from ixion.metadata.config_node import read_config
-from ixion.metadata.embedded import EmbeddedStore
-from ixion.metadata.ensure import ensure
-from ixion.metadata.image import BrokerImage, ClusterImage
-from ixion.metadata.on_loop import EmbeddedEngine, LoopSession
-from ixion.metadata.topic_node import decode_partition_state
-from ixion.model.errors import ErrorCode
-from ixion.replica.control import Control
+from ixion.language.model.errors import ErrorCode
 from tests.replica.world import SELF, World
 
 T = TypeVar("T")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ixion.acl.binding import Binding, Entry, Filter, ResourcePattern
-from ixion.acl.names import Operation, PatternKind, Permission, ResourceKind
-from ixion.acl.rules import Rules
-from ixion.controller.acls import Acls
-from ixion.metadata.content import CorruptNodeError
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.on_loop import EmbeddedEngine, LoopSession
+from ixion.broker.acl.rules import Rules
+from ixion.broker.controller.acls import Acls
+from ixion.broker.metadata.content import CorruptNodeError
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.on_loop import EmbeddedEngine, LoopSession
+from ixion.language.model.acl_binding import Binding, Entry, Filter, ResourcePattern
+from ixion.language.model.acl_names import Operation, PatternKind, Permission, ResourceKind
 
 LITERAL = ResourcePattern(ResourceKind.TOPIC, "orders")
 PREFIXED = ResourcePattern(ResourceKind.TRANSACTIONAL_ID, "pay", PatternKind.PREFIXED)

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import pytest
 
-from ixion.controller.planning import NewTopic
-from ixion.metadata import paths
-from ixion.metadata.config_node import read_config
-from ixion.model.errors import ErrorCode
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.config_node import read_config
+from ixion.language.model.errors import ErrorCode
 from tests.controller.realm import Realm, create
 from tests.metadata.awaited import Awaited, run
 

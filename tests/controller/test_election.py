@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.controller.election import elect
-from ixion.controller.leader_rules import elect_leader, without_leader
-from ixion.metadata import paths
-from ixion.metadata.cluster_node import decode_controller, decode_controller_epoch
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.errors import BadVersionError
-from ixion.metadata.image import PartitionImage
-from ixion.metadata.node import Operation, Result, Set
+from ixion.broker.controller.election import elect
+from ixion.broker.controller.leader_rules import elect_leader, without_leader
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.cluster_node import decode_controller, decode_controller_epoch
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.errors import BadVersionError
+from ixion.broker.metadata.image import PartitionImage
+from ixion.broker.metadata.node import Operation, Result, Set
 from tests.metadata.awaited import Awaited, run
 
 

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from ixion.controller.planning import MAX_PARTITIONS_PER_REQUEST, NewTopic
-from ixion.controller.topic_nodes import operations_to_create, steps_to_create
-from ixion.metadata.image import PartitionImage, TopicImage
-from ixion.metadata.node import Operation
-from ixion.model.errors import ErrorCode
+from ixion.broker.controller.planning import MAX_PARTITIONS_PER_REQUEST, NewTopic
+from ixion.broker.controller.topic_nodes import operations_to_create, steps_to_create
+from ixion.broker.metadata.image import PartitionImage, TopicImage
+from ixion.broker.metadata.node import Operation
+from ixion.language.model.errors import ErrorCode
 from ixion.timer.turns import Steps
 from tests.controller.realm import Realm, create
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from ixion.controller.planning import NewTopic
-from ixion.model.errors import ErrorCode
+from ixion.broker.controller.planning import NewTopic
+from ixion.language.model.errors import ErrorCode
 from tests.controller.realm import Realm, create, state
 from tests.replica.world import codes
 

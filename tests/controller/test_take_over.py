@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ixion.controller.planning import NewTopic
-from ixion.controller.topic_nodes import operations_to_create
-from ixion.metadata import paths
-from ixion.metadata.ensure import ensure
-from ixion.metadata.image import PartitionImage, TopicImage
-from ixion.metadata.node import Delete
-from ixion.model.errors import ErrorCode
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.controller.topic_nodes import operations_to_create
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.ensure import ensure
+from ixion.broker.metadata.image import PartitionImage, TopicImage
+from ixion.broker.metadata.node import Delete
+from ixion.language.model.errors import ErrorCode
 from tests.controller.realm import Realm, create, state
 from tests.metadata.awaited import Awaited, run
 from tests.replica.world import codes
@@ -124,7 +124,7 @@ def test_the_log_of_an_earlier_topic_of_the_same_name_is_set_aside(realm: Realm)
 
 
 def _forget(realm: Realm, name: str) -> list[Any]:
-    from ixion.controller.topic_nodes import operations_to_delete
+    from ixion.broker.controller.topic_nodes import operations_to_delete
 
     return run(operations_to_delete(Awaited(realm.session), name))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ixion.controller.tokens import TokenManager
-from ixion.metadata import token_node
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.on_loop import EmbeddedEngine
-from ixion.security.tokens import Tokens
+from ixion.broker.controller.tokens import TokenManager
+from ixion.broker.metadata import token_node
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.on_loop import EmbeddedEngine
+from ixion.broker.security.tokens import Tokens
 
 DAY_MS = 24 * 3_600_000
 

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ixion.controller.planning import MAX_PARTITIONS, NewTopic
-from ixion.controller.topics import TopicOutcome
-from ixion.metadata import paths
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.controller.planning import MAX_PARTITIONS, NewTopic
+from ixion.broker.controller.topics import TopicOutcome
+from ixion.broker.metadata import paths
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.controller.realm import Realm, create, delete
 from tests.replica.world import codes
 

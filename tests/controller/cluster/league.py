@@ -14,38 +14,43 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from ixion.broker.controller.cluster.batch import ControlRequest
+from ixion.broker.controller.cluster.channels import ControlResponse
+from ixion.broker.controller.cluster.cluster import Member
+from ixion.broker.controller.cluster.controller import ClusterController
+from ixion.broker.controller.cluster.term import Term
+from ixion.broker.controller.door import LogEnds
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.broker_node import Registration, encode_registration
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.ensure import ensure
+from ixion.broker.metadata.image import ClusterImage
+from ixion.broker.metadata.on_loop import EmbeddedEngine, LoopSession
+from ixion.broker.metadata.topic_node import PartitionState, TopicNode, decode_partition_state, decode_topic
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.listeners import Endpoint
-from ixion.controller.cluster.batch import ControlRequest
-from ixion.controller.cluster.channels import ControlResponse
-from ixion.controller.cluster.cluster import Member
-from ixion.controller.cluster.controller import ClusterController
-from ixion.controller.cluster.term import Term
-from ixion.controller.door import LogEnds
-from ixion.controller.planning import NewTopic
-from ixion.metadata import paths
-from ixion.metadata.broker_node import Registration, encode_registration
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.ensure import ensure
-from ixion.metadata.image import ClusterImage
-from ixion.metadata.on_loop import EmbeddedEngine, LoopSession
-from ixion.metadata.topic_node import PartitionState, TopicNode, decode_partition_state, decode_topic
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.topic_partition import TopicPartition
-from ixion.protocol.messages.k04_leader_and_isr import (
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.topic_partition import TopicPartition
+from ixion.language.protocol.messages.k04_leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
-from ixion.protocol.messages.k05_stop_replica import (
+from ixion.language.protocol.messages.k05_stop_replica import (
     StopReplicaPartitionError,
     StopReplicaRequest,
     StopReplicaResponse,
 )
-from ixion.protocol.messages.k06_update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
-from ixion.protocol.messages.k56_alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from ixion.language.protocol.messages.k06_update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from ixion.language.protocol.messages.k56_alter_partition import (
+    AlterPartitionRequest,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
 
 Shown = tuple[int, int, tuple[int, ...], int]  # leader, leader epoch, ISR, partition epoch
 
@@ -62,7 +67,8 @@ class ModelBroker:
         self.heard: list[ControlRequest] = []  # of all lives
         self.let_in = asyncio.Event()  # cleared: requests wait
         self.let_in.set()
-        self.kept_since: int | None = None  # as it says when it registers
+        self.kept_since: int | None = None  # as it says when it registers; None: its logs may have lost records
+        self.is_apache = False  # it says neither
         self.begin()
 
     def begin(self) -> None:
@@ -77,7 +83,13 @@ class ModelBroker:
 
     async def register(self) -> None:
         endpoint = Endpoint("PLAINTEXT", "h", self.broker_id)
-        registration = Registration(endpoints=(endpoint,), timestamp_ms=0, rack=self._rack, kept_since=self.kept_since)
+        registration = Registration(
+            endpoints=(endpoint,),
+            timestamp_ms=0,
+            rack=self._rack,
+            kept_since=None if self.is_apache else self.kept_since,
+            in_doubt=self.kept_since is None and not self.is_apache,
+        )
         node = encode_registration(registration)
         await self.session.create(paths.broker(self.broker_id), node, ephemeral=True)
         stat = await self.session.exists(paths.broker(self.broker_id))
@@ -318,8 +330,9 @@ class League:
                     continue
                 expected[key] = (state.leader, state.leader_epoch, state.isr, stat.version)
                 assert state.leader == -1 or state.leader in live, f"{key} is led by a dead broker: {state}"
-                if state.leader == -1:
-                    assert not set(state.isr) & live, f"{key} could have a leader: {state}, {live}"
+                if state.leader == -1 and set(state.isr) & live:
+                    absent = {*state.isr, *state.eligible} - live
+                    assert absent, f"{key} could have a leader: {state}, {live}"
                 for broker in set(replicas.all) & live:
                     hosted[broker].add(key)
                     role = self.brokers[broker].roles.get(key)

@@ -23,8 +23,8 @@ from devtools import parts
 from devtools.jvm import run_java
 from devtools.zookeeper import RealZooKeeper
 from devtools.zookeeper_kafka import ZooKeeperKafka
-from ixion.broker.broker import Broker as RealBroker
-from ixion.controller.cluster.controller import ClusterController
+from ixion.broker.controller.cluster.controller import ClusterController
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.testing import Broker
 
 State = dict[int, tuple[int, list[int]]]  # partition -> leader, ISR

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from ixion.broker.controller.cluster.batch import IN_REQUEST, MORE_FOLLOW, Batch, ControlRequest, Sender
+from ixion.broker.controller.cluster.channels import VERSIONS
+from ixion.broker.controller.cluster.cluster import Cluster, Member, Topic
+from ixion.broker.controller.cluster.leadership import Leadership
+from ixion.broker.metadata.broker_node import Registration
+from ixion.broker.metadata.topic_node import Replicas
 from ixion.config.listeners import Endpoint
-from ixion.controller.cluster.batch import IN_REQUEST, MORE_FOLLOW, Batch, ControlRequest, Sender
-from ixion.controller.cluster.channels import VERSIONS
-from ixion.controller.cluster.cluster import Cluster, Member, Topic
-from ixion.controller.cluster.leadership import Leadership
-from ixion.metadata.broker_node import Registration
-from ixion.metadata.topic_node import Replicas
-from ixion.protocol.codec.sink import Buffer
-from ixion.protocol.envelope import decode_request, encode_request
-from ixion.protocol.headers import RequestHeader
-from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrLiveLeader, LeaderAndIsrRequest
-from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest
-from ixion.protocol.messages.k06_update_metadata import UpdateMetadataRequest
+from ixion.language.protocol.codec.sink import Buffer
+from ixion.language.protocol.envelope import decode_request, encode_request
+from ixion.language.protocol.headers import RequestHeader
+from ixion.language.protocol.messages.k04_leader_and_isr import LeaderAndIsrLiveLeader, LeaderAndIsrRequest
+from ixion.language.protocol.messages.k05_stop_replica import StopReplicaRequest
+from ixion.language.protocol.messages.k06_update_metadata import UpdateMetadataRequest
+from ixion.language.wire import ClientConnection
 from ixion.timer.turns import Steps
-from ixion.wire import ClientConnection
 
 SENDER = Sender(controller_id=1, controller_epoch=7, listener="INSIDE")
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)

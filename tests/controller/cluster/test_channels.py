@@ -7,26 +7,26 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
+from ixion.broker.controller.cluster import channels as module
+from ixion.broker.controller.cluster.batch import ControlRequest
+from ixion.broker.controller.cluster.channels import VERSIONS, Channels, ControlResponse, RemoteCarrier, carriers
+from ixion.broker.controller.cluster.cluster import Member
+from ixion.broker.controller.door import LogEnds
+from ixion.broker.metadata.broker_node import Registration
 from ixion.config.listeners import Endpoint
-from ixion.controller.cluster import channels as module
-from ixion.controller.cluster.batch import ControlRequest
-from ixion.controller.cluster.channels import VERSIONS, Channels, ControlResponse, RemoteCarrier, carriers
-from ixion.controller.cluster.cluster import Member
-from ixion.controller.door import LogEnds
-from ixion.metadata.broker_node import Registration
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.topic_partition import NO_LOG, TopicPartition
-from ixion.protocol.messages.k02_list_offsets import (
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.topic_partition import NO_LOG, TopicPartition
+from ixion.language.protocol.messages.k02_list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest, StopReplicaResponse
-from ixion.protocol.messages.k06_update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from ixion.language.protocol.messages.k05_stop_replica import StopReplicaRequest, StopReplicaResponse
+from ixion.language.protocol.messages.k06_update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 
 def member(number: int, *endpoints: Endpoint) -> Member:

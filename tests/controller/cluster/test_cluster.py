@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from ixion.controller.cluster import fenced_tree, leaders
-from ixion.controller.planning import NewTopic
-from ixion.metadata import paths
-from ixion.metadata.cluster_node import decode_producer_ids
-from ixion.metadata.ensure import ensure
-from ixion.metadata.errors import NoNodeError
-from ixion.metadata.topic_node import PartitionState, Replicas, TopicNode, encode_partition_state, encode_topic
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.topic_partition import NO_LOG
-from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest
+from ixion.broker.controller.cluster import fenced_tree, leaders
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.cluster_node import decode_producer_ids
+from ixion.broker.metadata.ensure import ensure
+from ixion.broker.metadata.errors import NoNodeError
+from ixion.broker.metadata.topic_node import PartitionState, Replicas, TopicNode, encode_partition_state, encode_topic
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.topic_partition import NO_LOG
+from ixion.language.protocol.messages.k05_stop_replica import StopReplicaRequest
 from tests.controller.cluster.league import League, until
 
 T0 = ("t", 0)
@@ -698,7 +698,7 @@ def test_a_topic_too_large_for_a_node_is_refused_before_anything_is_written(monk
         assert refused.value.code is ErrorCode.INVALID_PARTITIONS
         assert len((await league.topic("u")).partitions) == 1
 
-    monkeypatch.setattr("ixion.controller.cluster.topics.MAX_NODE", 1_000)
+    monkeypatch.setattr("ixion.broker.controller.cluster.topics.MAX_NODE", 1_000)
     play(3, story)
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.controller.cluster import elections
-from ixion.controller.cluster.leadership import Leadership
-from ixion.metadata.topic_node import Replicas
-from ixion.model.topic_partition import NO_LOG
+from ixion.broker.controller.cluster import elections
+from ixion.broker.controller.cluster.leadership import Leadership
+from ixion.broker.metadata.topic_node import Replicas
+from ixion.language.model.topic_partition import NO_LOG
 
 BROKERS = st.lists(st.integers(1, 6), min_size=1, max_size=4, unique=True).map(tuple)
 LIVE = st.sets(st.integers(1, 6))
@@ -77,19 +77,23 @@ def test_a_broker_that_shuts_down_neither_leads_nor_stays_in_sync() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "broker", "after"),
+    ("before", "lost", "trusted", "after"),
     [
-        (state(1, 1, 2), 2, (1, (1,), 5)),
-        (state(1, 1, 2), 1, (-1, (2,), 5)),
-        (state(1, 1), 1, (-1, (1,), 5)),  # only it has every record
-        (state(-1, 1), 1, None),
-        (state(1, 1, 2), 3, None),
+        (state(1, 1, 2), {2}, {1}, (1, (1,), 5)),
+        (state(1, 1, 2), {1}, {2}, (-1, (2,), 5)),
+        (state(1, 1), {1}, {1}, (-1, (1,), 5)),  # only it has every record
+        (state(-1, 1), {1}, set(), None),
+        (state(1, 1, 2), {3}, {1, 2}, None),
+        (state(1, 1, 2), {1, 2}, {1, 2}, (-1, (1, 2), 5)),  # whichever comes back first
+        (state(1, 1, 2, 3), {1, 2}, {3}, (-1, (3,), 5)),
+        (state(-1, 1, 2), {2}, set(), None),  # the other one may have lost records
+        (state(-1, 1, 2), {2}, None, (-1, (1,), 5)),  # its log is deleted
     ],
 )
-def test_a_replica_that_is_gone(
-    before: Leadership, broker: int, after: tuple[int, tuple[int, ...], int] | None
+def test_replicas_that_are_gone(
+    before: Leadership, lost: set[int], trusted: set[int] | None, after: tuple[int, tuple[int, ...], int] | None
 ) -> None:
-    assert short(elections.without_replica(before, broker)) == after
+    assert short(elections.without_replicas(before, lost, trusted)) == after
 
 
 def test_a_move_is_begun_replaced_and_called_off() -> None:
@@ -121,7 +125,7 @@ RULES: list[Callable[[Replicas, Leadership, set[int]], Leadership | None]] = [
     elections.for_reassignment,
     elections.for_preferred,
     lambda replicas, known, live: elections.for_shutdown(replicas, known, live, {1}),
-    lambda _replicas, known, _live: elections.without_replica(known, 2),
+    lambda _replicas, known, _live: elections.without_replicas(known, {2}, {1, 3}),
     lambda replicas, known, live: elections.without_restarted(replicas, known, live, {1, 2}),
 ]
 

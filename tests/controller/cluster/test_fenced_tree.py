@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from ixion.controller.cluster.fenced_tree import CHUNK_BYTES, CHUNK_OPERATIONS, DeposedError, FencedTree, chunks
-from ixion.controller.cluster.leadership import Leadership
-from ixion.controller.election import elect
-from ixion.metadata import paths
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.ensure import ensure
-from ixion.metadata.errors import BadVersionError, ConnectionLostError, NodeExistsError, NoNodeError
-from ixion.metadata.node import Create, Delete, Operation, Result, Set
-from ixion.metadata.on_loop import EmbeddedEngine, LoopSession
+from ixion.broker.controller.cluster.fenced_tree import CHUNK_BYTES, CHUNK_OPERATIONS, DeposedError, FencedTree, chunks
+from ixion.broker.controller.cluster.leadership import Leadership
+from ixion.broker.controller.election import elect
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.ensure import ensure
+from ixion.broker.metadata.errors import BadVersionError, ConnectionLostError, NodeExistsError, NoNodeError
+from ixion.broker.metadata.node import Create, Delete, Operation, Result, Set
+from ixion.broker.metadata.on_loop import EmbeddedEngine, LoopSession
 
 
 class Lossy(LoopSession):
@@ -60,7 +60,7 @@ def test_nothing_is_written_once_another_controller_was_elected() -> None:
         with pytest.raises(DeposedError):
             await tree.write_each([[Create(f"/b{n}")] for n in range(500)])
         with pytest.raises(DeposedError):
-            await tree.write_states({("t", 0): Leadership(leader=1, leader_epoch=0, isr=(1,))}, {})
+            await tree.write_states({("t", 0): Leadership(leader=1, leader_epoch=0, isr=(1,))})
         assert (await session.get("/a")).data == b"1"
         assert not [name for name in await session.children("/") if name.startswith("b") and name != "brokers"]
 
@@ -123,7 +123,7 @@ def test_a_state_that_another_version_has_is_left_out_and_read_again() -> None:
         for number in range(2):
             await ensure(session, [paths.partition_state("t", number)])
         wanted = {("t", n): Leadership(leader=1, leader_epoch=n, isr=(1, 2), partition_epoch=n) for n in range(3)}
-        written = await tree.write_states(wanted, {})
+        written = await tree.write_states(wanted)
         assert list(written) == [("t", 0)]
         assert (written["t", 0].partition_epoch, written["t", 0].controller_epoch) == (1, tree.controller_epoch)
         assert await tree.read_states([("t", 0), ("t", 2)]) == written
@@ -134,16 +134,15 @@ def test_a_state_that_another_version_has_is_left_out_and_read_again() -> None:
 def test_the_epochs_of_isr_members_are_written_beside_the_isr() -> None:
     async def story(session: Lossy, tree: FencedTree) -> None:
         await ensure(session, [paths.partition_state("t", 0)])
-        wanted = {("t", 0): Leadership(leader=1, leader_epoch=0, isr=(1, 2, 3))}
-        await tree.write_states(wanted, {1: 1, 2: 1 << 40, 4: 2})
+        written = Leadership(leader=1, leader_epoch=0, isr=(1, 2), eligible=(3, 4), epochs={1: 1, 2: 1 << 40, 3: 2})
+        await tree.write_states({("t", 0): written})
         read = (await tree.read_states([("t", 0)]))["t", 0]
         assert isinstance(read, Leadership)
-        assert read.zxid is not None
-        assert read.isr_epochs == {1: 1, 2: 1 << 40}, "of members that are registered"
-        assert read.registered_by(1) == 1
-        assert read.registered_by(2) == read.zxid, "no broker can have registered after the write"
-        assert read.registered_by(3) == read.zxid, "its epoch is not known"
-        assert read.next(1, (1,)).registered_by(1) is None, "the next state is not written yet"
+        assert read.eligible == (3, 4)
+        zxid = (await session.get(paths.partition_state("t", 0))).stat.modified_zxid
+        assert (read.epochs[1], read.epochs[3]) == (1, 2)
+        assert read.epochs[2] == zxid, "no broker can have registered after the write"
+        assert read.epochs[4] == zxid, "its epoch is not known"
 
     play(story)
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ixion.controller.cluster.isr_rules import WantedIsr, judge
-from ixion.controller.cluster.leadership import Leadership
-from ixion.metadata.topic_node import Replicas
-from ixion.model.errors import ErrorCode
+from ixion.broker.controller.cluster.isr_rules import WantedIsr, judge
+from ixion.broker.controller.cluster.leadership import Leadership
+from ixion.broker.metadata.topic_node import Replicas
+from ixion.language.model.errors import ErrorCode
 
 KNOWN = Leadership(leader=1, leader_epoch=5, isr=(1, 2), partition_epoch=9)
 REPLICAS = Replicas(all=(1, 2, 3))
@@ -23,7 +23,7 @@ def verdict(wanted: WantedIsr, known: Leadership = KNOWN, stopping: tuple[int, .
 
 def test_a_leader_gets_the_isr_it_asks_for_in_the_same_leader_epoch() -> None:
     assert verdict(WANTED) == replace(KNOWN, isr=(1, 2, 3))
-    assert verdict(replace(WANTED, isr={1: 100})) == replace(KNOWN, isr=(1,))
+    assert verdict(replace(WANTED, isr={1: 100})) == replace(KNOWN, isr=(1,), eligible=(2,))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ixion.metadata import paths
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.metadata import paths
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.controller.cluster.league import League
 
 T = TypeVar("T")

@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
-from ixion.controller.cluster import fenced_tree, partition_machine
-from ixion.metadata import paths
-from ixion.metadata.topic_node import PartitionState, encode_partition_state
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import NO_LOG
+from ixion.broker.controller.cluster import fenced_tree, partition_machine
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.topic_node import PartitionState, encode_partition_state
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import NO_LOG
 from tests.controller.cluster.league import League, until
 
 T0 = ("t", 0)

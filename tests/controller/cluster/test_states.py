@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.controller.cluster.cluster import Cluster
-from ixion.controller.cluster.states import (
+from ixion.broker.controller.cluster.cluster import Cluster
+from ixion.broker.controller.cluster.states import (
     PARTITION_BEFORE,
     REPLICA_BEFORE,
     IllegalMoveError,

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
+from ixion.broker.controller.cluster import controller as module
+from ixion.broker.controller.cluster import leaders
+from ixion.broker.controller.cluster.fenced_tree import DeposedError
+from ixion.broker.controller.cluster.take_over import take_over
+from ixion.broker.controller.election import elect
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.broker_node import Registration, encode_registration
+from ixion.broker.metadata.cluster_node import decode_controller, encode_controller
+from ixion.broker.metadata.config_node import encode_config
+from ixion.broker.metadata.errors import TooLargeError
+from ixion.broker.metadata.node import Create
 from ixion.config.listeners import Endpoint
-from ixion.controller.cluster import controller as module
-from ixion.controller.cluster import leaders
-from ixion.controller.cluster.fenced_tree import DeposedError
-from ixion.controller.cluster.take_over import take_over
-from ixion.controller.election import elect
-from ixion.controller.planning import NewTopic
-from ixion.metadata import paths
-from ixion.metadata.broker_node import Registration, encode_registration
-from ixion.metadata.cluster_node import decode_controller, encode_controller
-from ixion.metadata.config_node import encode_config
-from ixion.metadata.errors import TooLargeError
-from ixion.metadata.node import Create
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.controller.cluster.league import League, until
 
 
@@ -186,8 +186,8 @@ def test_an_event_that_fails_half_way_is_followed_by_a_new_term(monkeypatch: pyt
         monkeypatch.setattr(module, "PAUSE_S", 0.001)
         write_states = league.term.tree.write_states
 
-        async def failing(states: Any, epochs: Any) -> Any:
-            await write_states(dict(list(states.items())[:1]), epochs)
+        async def failing(states: Any) -> Any:
+            await write_states(dict(list(states.items())[:1]))
             raise RuntimeError("something unforeseen")
 
         monkeypatch.setattr(league.term.tree, "write_states", failing)
