@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.coordinators.patterns import MAX_MEMORY, MAX_STEPS, Pattern, PatternError
+from ixion.broker.coordinators.patterns import MAX_MEMORY, MAX_STEPS, Pattern, PatternError
 
 names = st.text(st.sampled_from("ab1._-"), max_size=8)
 atoms = st.sampled_from(["a", "b", "1", r"\.", "-", ".", "[ab]", "[^a]", r"\d", r"\w", "[a-z1]", r"\S", "(?i:A)"])

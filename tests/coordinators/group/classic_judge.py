@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ixion.coordinators.group.classic.group import ClassicGroup
-from ixion.coordinators.group.classic.member import ClassicMember
-from ixion.coordinators.group.commits import Committer
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
-from ixion.protocol.messages.k11_join_group import JoinGroupResponse
+from ixion.broker.coordinators.group.classic.group import ClassicGroup
+from ixion.broker.coordinators.group.classic.member import ClassicMember
+from ixion.broker.coordinators.group.commits import Committer
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
+from ixion.language.protocol.messages.k11_join_group import JoinGroupResponse
 from tests.coordinators.group.kit import GROUP, Answer, World
 from tests.coordinators.group.offsets_model import OffsetsModel
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ixion.coordinators.group.caller import Caller
-from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k68_consumer_group_heartbeat import (
+from ixion.broker.acl.rights import Rights
+from ixion.broker.coordinators.group.caller import Caller
+from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
@@ -35,6 +36,7 @@ class Client:
         self.epoch = 0
         self.owned: set[Partition] = set()
         self.since: dict[Partition, int] = {}
+        self.rights: Rights | None = None
         self.clings = False
         self.terse = False
         self._said: set[Partition] | None = None
@@ -50,7 +52,7 @@ class Client:
         version = fields.pop("version", 1)
         given = {"member_id": self.member_id, "member_epoch": self.epoch, **fields}
         request = ConsumerGroupHeartbeatRequest(group_id=GROUP, **given)
-        caller = Caller(version=version, client_id="client", host="/127.0.0.1")
+        caller = Caller(version=version, client_id="client", host="/127.0.0.1", rights=self.rights)
         self.world.groups.consumer.heartbeat(request, caller, answer)
         self.world.run()
         assert answer.given is not None

@@ -7,10 +7,10 @@ requests of the classic protocol are in `kit` itself.
 
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k11_join_group import JoinGroupResponse
-from ixion.protocol.storage import decode, encode
-from ixion.protocol.stored.consumer_protocol import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k11_join_group import JoinGroupResponse
+from ixion.language.protocol.storage import decode, encode
+from ixion.language.protocol.stored.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,

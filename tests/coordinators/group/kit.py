@@ -16,18 +16,26 @@ from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Any, TypeVar, cast
 
+from ixion.broker.coordinators.group.caller import Caller
+from ixion.broker.coordinators.group.coordinator import GroupCoordinator
+from ixion.broker.coordinators.group.topics import Topic
 from ixion.config.dynamic import DynamicConfig
-from ixion.coordinators.group.caller import Caller
-from ixion.coordinators.group.coordinator import GroupCoordinator
-from ixion.coordinators.group.topics import Topic
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
-from ixion.protocol.messages.k13_leave_group import MemberIdentity
-from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from ixion.protocol.storage import encode
-from ixion.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
-from ixion.records.batch import BatchView
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k11_join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from ixion.language.protocol.messages.k12_heartbeat import HeartbeatRequest
+from ixion.language.protocol.messages.k13_leave_group import MemberIdentity
+from ixion.language.protocol.messages.k14_sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from ixion.language.protocol.storage import encode
+from ixion.language.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
+from ixion.language.records.batch import BatchView
 from ixion.timer.clock import ManualClock
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.turns import Steps, run_turn

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ixion.coordinators.group.commits import Committer, Wanted
-from ixion.coordinators.group.stored_offsets import OffsetReader
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
-from ixion.records.control import transaction_marker
+from ixion.broker.coordinators.group.commits import Committer, Wanted
+from ixion.broker.coordinators.group.stored_offsets import OffsetReader
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
+from ixion.language.records.control import transaction_marker
 from tests.coordinators.group.kit import GROUP, World, whole
 
 PARTITIONS: list[TopicPartition] = [("t", 0), ("t", 1), ("u", 0)]

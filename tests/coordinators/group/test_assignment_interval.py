@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ixion.broker.coordinators.group.consumer.assignment import count
+from ixion.broker.coordinators.group.consumer.limits import GroupLimits
 from ixion.config.dynamic import DynamicConfig, Level
-from ixion.coordinators.group.consumer.assignment import count
-from ixion.coordinators.group.consumer.limits import GroupLimits
-from ixion.model.errors import ErrorCode
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, beat_all, numbers
 from tests.coordinators.group.eager_kit import EagerClient
 from tests.coordinators.group.kit import GROUP, MemoryTopics, World

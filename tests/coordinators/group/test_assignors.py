@@ -7,11 +7,11 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.coordinators.group.consumer.assignment import Assignment, count, overlap
-from ixion.coordinators.group.consumer.assignors import ASSIGNORS
-from ixion.coordinators.group.consumer.assignors.range import assign_range
-from ixion.coordinators.group.consumer.assignors.spec import Spec, Subscriber
-from ixion.coordinators.group.consumer.assignors.uniform import assign_uniform
+from ixion.broker.coordinators.group.consumer.assignment import Assignment, count, overlap
+from ixion.broker.coordinators.group.consumer.assignors import ASSIGNORS
+from ixion.broker.coordinators.group.consumer.assignors.range import assign_range
+from ixion.broker.coordinators.group.consumer.assignors.spec import Spec, Subscriber
+from ixion.broker.coordinators.group.consumer.assignors.uniform import assign_uniform
 from ixion.timer.turns import finish
 
 T, U = b"t" * 16, b"u" * 16

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ixion.coordinators.group.commits import Committer, Wanted
-from ixion.coordinators.group.stored_offsets import OffsetReader
-from ixion.model.errors import ErrorCode
+from ixion.broker.coordinators.group.bounds import ID_BYTES, MOST_IDS
+from ixion.broker.coordinators.group.classic.join import random_id
+from ixion.broker.coordinators.group.commits import Committer, Wanted
+from ixion.broker.coordinators.group.stored_offsets import OffsetReader
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.group.kit import GROUP, World, join, settle, whole
 
 MB = 1_000_000
@@ -77,6 +79,38 @@ def test_ids_that_are_given_out_are_bounded() -> None:
     assert world.groups.rebalance.bounds.ids == 1
     world.restart()
     assert world.groups.rebalance.bounds.ids == 0
+
+
+def test_ids_of_long_names_are_short() -> None:
+    """A client id of 32,767 bytes takes up to 131,000 in memory, and every id that is given out would have it."""
+    name = "\N{HATCHING CHICK}" + "x" * 32_000
+    made = random_id(name)
+    assert made.startswith(name[:200])
+    assert len(made) < 300
+    assert random_id("c")[:2] == "c-"
+    assert ID_BYTES * MOST_IDS <= 128 << 20
+
+
+def test_long_names_of_members_count_as_memory() -> None:
+    world = World()
+    join(world, group="g", instance="i", client="\N{HATCHING CHICK}" + "x" * 32_000)
+    assert world.groups.rebalance.bounds.held_bytes > 120_000
+    world.advance(400_000)
+    assert world.groups.rebalance.bounds.held_bytes == 0
+
+
+def test_names_of_groups_have_a_budget_in_bytes() -> None:
+    world = World()
+    world.groups.shards.most_names_bytes = 600_000
+    names = [f"\N{HATCHING CHICK}{number}" + "x" * 32_000 for number in range(6)]
+    codes = [join(world, group=name, version=5).code for name in names]
+    assert codes == [ErrorCode.MEMBER_ID_REQUIRED] * 4 + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert join(world, group="short", version=5).code is ErrorCode.MEMBER_ID_REQUIRED
+    world.advance(11_000)
+    world.groups.expire_offsets()
+    world.run()
+    assert join(world, group=names[5], version=5).code is ErrorCode.MEMBER_ID_REQUIRED, "the others are gone"
+    assert world.groups.shards.names_bytes < 200_000
 
 
 def test_unused_groups_are_forgotten() -> None:

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from ixion.protocol.messages.k16_list_groups import ListGroupsRequest
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ixion.language.protocol.messages.k16_list_groups import ListGroupsRequest
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.group_kit import commit_request, join_request
 from tests.apis.raw import Raw
 from tests.broker.served import Served

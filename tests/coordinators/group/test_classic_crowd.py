@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.coordinators.group.classic.rebalance import AT_ONCE
-from ixion.model.errors import ErrorCode
+from ixion.broker.coordinators.group.classic.rebalance import AT_ONCE
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.group.kit import Answer, World
 from tests.timer.test_turns import Ticking
 

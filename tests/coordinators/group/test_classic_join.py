@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ixion.config.group_settings import GROUP_INITIAL_REBALANCE_DELAY_MS
-from ixion.model.errors import ErrorCode
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.group.kit import World, settle, subscription
 
 

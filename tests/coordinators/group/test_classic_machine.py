@@ -1,5 +1,5 @@
-"""Many lives of a classic group: members that come, go, hang, fall silent, change and return; a log that is slow or
-refuses; a broker that restarts in between.
+"""Random histories of a classic group: members that come, go, hang, fall silent, change and return; a log that is slow
+or refuses; a broker that restarts in between.
 
 Clients behave as real ones. The judge knows what each of them sent and received, and when:
 
@@ -20,9 +20,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ixion.coordinators.group.commits import Committer
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
+from ixion.broker.coordinators.group.commits import Committer
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
 from tests.coordinators.group.classic_judge import LISTS, REBALANCE_MS, SESSION_MS, SLACK_MS, Consumer, Judge
 from tests.coordinators.group.kit import GROUP, World
 from tests.coordinators.group.offsets_model import PARTITIONS, PRODUCERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.model.errors import ErrorCode
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.group.kit import World, settle
 
 

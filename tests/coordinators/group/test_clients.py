@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 import time
 import warnings
@@ -308,3 +309,26 @@ def test_groups_and_offsets_survive(tmp_path: Path, killed: bool) -> None:
         again.close()
     if killed:
         consumer.close()
+
+
+@pytest.mark.slow
+def test_librdkafka_may_change_its_subscription_again_and_again(broker: Broker) -> None:
+    """After a leave that is answered at once it may join with half a heartbeat (`consumer.rules`)."""
+    chance = random.Random(45)
+    topics = [f"many-{number}" for number in range(6)]
+    for topic in topics:
+        broker.create_topic(topic, 1)
+    with closing(librdkafka(broker, "many", **{"group.protocol": "consumer"})) as consumer:
+        for _ in range(200):
+            if chance.random() < 0.4:
+                consumer.unsubscribe()
+            consumer.subscribe(chance.sample(topics, chance.randrange(1, 4)))
+            for _ in range(chance.randrange(4)):
+                consumer.poll(chance.choice((0, 0.001, 0.02, 0.1)))
+        consumer.subscribe(topics[:2])
+
+        def is_settled() -> bool:
+            consumer.poll(0.05)
+            return sorted(each.topic for each in consumer.assignment()) == topics[:2]
+
+        until(is_settled)

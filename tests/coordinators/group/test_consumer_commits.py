@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ixion.coordinators.group.commits import Committer, Wanted
-from ixion.model.errors import ErrorCode
+from ixion.broker.coordinators.group.commits import Committer, Wanted
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, beat_all, numbers, world_of
 from tests.coordinators.group.kit import GROUP, World, whole
 

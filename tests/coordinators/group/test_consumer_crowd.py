@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ixion.coordinators.group.bounds import MOST_TOPICS
-from ixion.coordinators.group.consumer import targets
-from ixion.coordinators.group.consumer.demand import BYTES_PER_GROUP, BYTES_PER_MEMBER, Demand, bytes_of
-from ixion.coordinators.group.consumer.member import Subscription
-from ixion.model.errors import ErrorCode
+from ixion.broker.coordinators.group.bounds import MOST_TOPICS
+from ixion.broker.coordinators.group.consumer import targets
+from ixion.broker.coordinators.group.consumer.demand import BYTES_PER_GROUP, BYTES_PER_MEMBER, Demand, bytes_of
+from ixion.broker.coordinators.group.consumer.member import Subscription
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, beat_all, group_of, numbers
 from tests.coordinators.group.kit import GROUP, MemoryLog, MemoryTopics, World, subscription, whole
 from tests.timer.test_turns import Ticking

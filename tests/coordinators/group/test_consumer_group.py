@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ixion.coordinators.group.caller import Caller
-from ixion.coordinators.group.consumer.assignment import count
-from ixion.coordinators.group.consumer.reconcile import Current
-from ixion.coordinators.group.consumer.states import MemberState
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k68_consumer_group_heartbeat import (
+from ixion.broker.coordinators.group.caller import Caller
+from ixion.broker.coordinators.group.consumer.assignment import count
+from ixion.broker.coordinators.group.consumer.reconcile import Current
+from ixion.broker.coordinators.group.consumer.states import MemberState
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
@@ -206,6 +206,14 @@ def test_what_makes_no_sense_is_refused(fields: dict[str, Any]) -> None:
     world = world_of()
     assert Client(world, "a", "t").join(**fields) is ErrorCode.INVALID_REQUEST
     assert whole(world.groups.admin.list((), ()))[1] == ()
+
+
+def test_a_join_that_sends_only_changes_can_be_repeated_in_full() -> None:
+    """The client believes that it is a member. It must not get an error that ends it for good."""
+    world = world_of()
+    client = Client(world, "a", "t")
+    assert client.join(rebalance_timeout_ms=-1, topic_partitions=None) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert client.join() is ErrorCode.NONE
 
 
 def test_an_unknown_assignor_is_refused() -> None:

@@ -1,6 +1,6 @@
-"""Many lives of a consumer group: members that come, go, cling, fall silent, lose answers, read other topics, return;
-members of the classic protocol among them, so that the group goes from one protocol to the other and back; topics that
-grow; restarts.
+"""Random histories of a consumer group: members that come, go, cling, fall silent, lose answers, read other topics or
+return; members of the classic protocol among them, so that the group goes from one protocol to the other and back;
+topics that grow; restarts.
 
 What must hold at every moment:
 - no two members that are alive and unfenced read the same partition
@@ -22,12 +22,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ixion.coordinators.group.classic.group import ClassicGroup
-from ixion.coordinators.group.commits import Committer, Wanted
-from ixion.coordinators.group.consumer.assignment import Assignment
-from ixion.coordinators.group.consumer.demand import Demand
-from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.model.errors import ErrorCode
+from ixion.broker.coordinators.group.classic.group import ClassicGroup
+from ixion.broker.coordinators.group.commits import Committer, Wanted
+from ixion.broker.coordinators.group.consumer.assignment import Assignment
+from ixion.broker.coordinators.group.consumer.demand import Demand
+from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, Partition
 from tests.coordinators.group.eager_kit import EagerClient
 from tests.coordinators.group.kit import GROUP, MemoryTopics, World, whole

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from ixion.coordinators.patterns import Pattern
-from ixion.model.errors import ErrorCode
+from ixion.broker.coordinators.patterns import Pattern
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, beat_all, group_of, world_of
 from tests.coordinators.group.kit import GROUP, World, whole
 
@@ -140,7 +140,7 @@ def test_only_topics_that_are_new_are_matched_again(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_remembered_of_patterns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ixion.coordinators.group.consumer.matches.MOST_NAMES", 1_000)
+    monkeypatch.setattr("ixion.broker.coordinators.group.consumer.matches.MOST_NAMES", 1_000)
     world = world_of()
     for number in range(100):
         world.topics.put(f"topic-{number}", 1)
@@ -150,7 +150,7 @@ def test_what_is_remembered_of_patterns_is_bounded(monkeypatch: pytest.MonkeyPat
         world.run()
         assert matches._names <= 1_000
         assert len(matches._known) <= 100
-    monkeypatch.setattr("ixion.coordinators.group.consumer.matches.MOST_NAMES", 10**9)
+    monkeypatch.setattr("ixion.broker.coordinators.group.consumer.matches.MOST_NAMES", 10**9)
     for number in range(300):
         matches.find(f"topic-[0-9]{{2,{number + 3}}}", GROUP)
         world.run()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.group.consumer_kit import Client, beat_all, group_of, world_of
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.coordinators.group.doubt import POLL_MS, POLLS
+from ixion.broker.coordinators.group.doubt import POLL_MS, POLLS
 from tests.coordinators.group.kit import GROUP, World
 
 FOLLOWERS = {2: 10, 3: 10}

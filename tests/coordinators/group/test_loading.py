@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.coordinators.group.offsets import Committed
-from ixion.coordinators.group.records import GROUP_VERSION, group_key, offset_key, offset_record
-from ixion.coordinators.group.shard import Group
-from ixion.coordinators.group.stored_offsets import OffsetReader
-from ixion.coordinators.loader import LOGGED, RETRY_MS
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.storage import encode
-from ixion.protocol.stored.group_metadata import GroupMetadataValue, MemberMetadata
-from ixion.records.builder import BatchBuilder
+from ixion.broker.coordinators.group.offsets import Committed
+from ixion.broker.coordinators.group.records import GROUP_VERSION, group_key, offset_key, offset_record
+from ixion.broker.coordinators.group.shard import Group
+from ixion.broker.coordinators.group.stored_offsets import OffsetReader
+from ixion.broker.coordinators.loader import LOGGED, RETRY_MS
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.storage import encode
+from ixion.language.protocol.stored.group_metadata import GroupMetadataValue, MemberMetadata
+from ixion.language.records.builder import BatchBuilder
 from tests.coordinators.group.kit import GROUP, MemoryLog, World, settle, subscription, whole
+from tests.records import forge
 
 BAD: list[tuple[bytes | None, bytes | None]] = [
     (b"\x00\x63future", b"\x00\x00"),
@@ -263,3 +264,12 @@ def test_an_old_epoch_does_not_load_again() -> None:
     world.groups.on_elected(0, 1)
     world.run()
     assert waiting.code is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_marker_that_compaction_has_emptied_can_be_read() -> None:
+    log = MemoryLog()
+    settle(World(log), "a")
+    log.write(forge.batch(b"", count=0, last_offset_delta=0, attributes=0x30, producer_id=7))
+    world = World(log)
+    assert world.state == "Stable"
+    assert world.groups.shards.loader.skipped == 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ixion.coordinators.group.offsets import Committed
-from ixion.coordinators.group.records import offset_record
-from ixion.coordinators.group.stored_offsets import FORGET_AT_ONCE, OffsetReader
-from ixion.records.batch import BatchView
-from ixion.records.builder import BatchBuilder
+from ixion.broker.coordinators.group.offsets import Committed
+from ixion.broker.coordinators.group.records import offset_record
+from ixion.broker.coordinators.group.stored_offsets import FORGET_AT_ONCE, OffsetReader
+from ixion.language.records.batch import BatchView
+from ixion.language.records.builder import BatchBuilder
 from ixion.timer.turns import Steps
 from tests.coordinators.group.consumer_kit import Client, world_of
 from tests.coordinators.group.kit import GROUP, START_MS, MemoryLog, World, settle, whole
@@ -75,7 +75,7 @@ def test_offsets_of_deleted_topics_are_forgotten_in_turns() -> None:
     last = f"{GROUP}{MANY - 1}"
     shard.commit(last, ("t", 0), Committed(7, -1, "", world.clock.now_ms + 1, -1, 10**9))
     world.run()
-    assert list(shard.offsets) == [last], "it is of a topic that was made anew"
+    assert list(shard.offsets) == [last], "it is of a topic that was recreated"
     found = whole(world.groups.offsets.fetch(OffsetReader(last), None, require_stable=False))
     assert isinstance(found, list)
     assert [partition for partition, _, _ in found] == [("t", 0)]

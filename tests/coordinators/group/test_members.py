@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.coordinators.group.classic.group import ClassicGroup
+from ixion.broker.coordinators.group.classic.group import ClassicGroup
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.testing import Broker
 from tests.coordinators.group.members import MEMBERS, AioKafka, KafkaPython, Librdkafka, Member, Seen
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from ixion.coordinators.group.classic.group import ClassicGroup
-from ixion.coordinators.group.commits import Committer, Wanted
-from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.coordinators.group.records import group_tombstone
-from ixion.coordinators.group.stored_offsets import OffsetReader
-from ixion.model.errors import ErrorCode
-from ixion.protocol.storage import decode, encode
-from ixion.protocol.stored.consumer_protocol import (
+import pytest
+
+from ixion.broker.coordinators.group.classic.group import ClassicGroup
+from ixion.broker.coordinators.group.commits import Committer, Wanted
+from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
+from ixion.broker.coordinators.group.records import group_tombstone
+from ixion.broker.coordinators.group.stored_offsets import OffsetReader
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k13_leave_group import MemberIdentity
+from ixion.language.protocol.storage import decode, encode
+from ixion.language.protocol.stored.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
@@ -306,3 +310,105 @@ def test_a_member_that_changes_to_the_classic_protocol_owes_no_consumer_heartbea
         assert second.beat() is ErrorCode.NONE
         assert world.heartbeat("a", 3) is ErrorCode.NONE
     assert (numbers(second), world.state) == ([2, 3], "Stable")
+
+
+def other_protocol(name: str, *owned: int) -> dict[str, bytes]:
+    return {name: subscription(*owned)["cooperative-sticky"]}
+
+
+def mixed_group(world: World) -> tuple[str, Client]:
+    """A classic member and one of the consumer protocol, which share the partitions."""
+    old = classic_group(world)
+    new = Client(world, "new", "t")
+    assert new.join() is ErrorCode.NONE
+    settle(world, old, new)
+    return old, new
+
+
+def settle(world: World, old: str, new: Client) -> None:
+    owned = [0, 1, 2, 3]
+    for _ in range(4):
+        joined = world.join(old, protocols=subscription(*owned)).join
+        owned = partitions_in(world.sync(old, joined.generation_id).sync.assignment)
+        new.beat()
+    assert sorted([*owned, *numbers(new)]) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_a_classic_member_without_a_common_protocol_is_refused(version: int) -> None:
+    """With it the others could not become a classic group: there is no protocol to elect."""
+    world = world_of()
+    mixed_group(world)
+    before = list(world.log.read(0))
+    refused = world.join(client="odd", protocols=other_protocol("range"), version=version)
+    assert refused.join.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert len(list(world.log.read(0))) == len(before)
+    both = {**other_protocol("range"), **other_protocol("cooperative-sticky")}
+    assert world.join(client="fits", protocols=both, version=3).join.error_code == ErrorCode.NONE
+
+
+def test_members_that_an_older_version_let_in_keep_the_group_working() -> None:
+    """Its log has classic members without a common protocol: the last consumer member leaves, the group stays."""
+    world = world_of()
+    old, new = mixed_group(world)
+    group = world.group
+    assert isinstance(group, ConsumerGroup)
+    odd = group.members[old]
+    side = odd.subscription.classic
+    assert side is not None
+    joined = world.join(client="second", protocols=subscription(), version=3).join
+    second = group.members[joined.member_id]
+    other = replace(side, protocols=tuple(other_protocol("range").items()))
+    group.put(second, replace(second.subscription, classic=other))
+    assert new.leave() is ErrorCode.NONE
+    assert world.group is group
+    assert set(group.members) == {old, second.member_id}
+    assert new.member_id not in group.members
+    world.advance(60_000)
+    assert not group.members, "their sessions end as always"
+
+
+@pytest.mark.parametrize("survives", [True, False])
+def test_down_when_a_classic_instance_replaces_the_last_new_one(survives: bool) -> None:
+    world = world_of()
+    old = classic_group(world)
+    new = Client(world, "new", "t", instance_id="i")
+    assert new.join() is ErrorCode.NONE
+    settle(world, old, new)
+    kept = numbers(new)
+    joined = world.join(instance="i", protocols=subscription(*kept), version=5).join
+    assert joined.error_code == ErrorCode.NONE
+    assert isinstance(world.group, ClassicGroup)
+    assert set(world.group.members) == {old, joined.member_id}
+    if survives:
+        world = world.restart()
+        assert isinstance(world.group, ClassicGroup)
+    told = world.sync(joined.member_id, joined.generation_id).sync
+    assert (told.error_code, sorted(partitions_in(told.assignment))) == (ErrorCode.NONE, kept)
+    assert world.heartbeat(joined.member_id, joined.generation_id) is ErrorCode.NONE
+
+
+def test_several_that_leave_at_once_leave_together() -> None:
+    """With the first of them the group changes its protocol; the second must not stay behind."""
+    world = world_of()
+    old, new = mixed_group(world)
+    stays = world.join(client="stays", protocols=subscription(), version=3).join.member_id
+    codes = world.groups.classic.leave(
+        GROUP, [MemberIdentity(member_id=new.member_id), MemberIdentity(member_id=old), MemberIdentity(member_id=old)]
+    )
+    assert codes == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]
+    assert isinstance(world.group, ClassicGroup)
+    assert set(world.group.members) == {stays}
+
+
+def test_a_refused_join_does_not_replace_an_empty_consumer_group() -> None:
+    world = world_of()
+    new = Client(world, "new", "t")
+    assert new.join() is ErrorCode.NONE
+    assert new.leave() is ErrorCode.NONE
+    group = world.group
+    before = len(list(world.log.read(0)))
+    assert world.join("unknown", protocols=subscription()).join.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.join(protocols={}).join.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert world.group is group
+    assert len(list(world.log.read(0))) == before

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.coordinators.group.commits import Committer, Wanted
-from ixion.coordinators.group.shard import MOST_UNREPLICATED, GroupShard
-from ixion.coordinators.group.stored_offsets import OffsetReader
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
-from ixion.records.control import transaction_marker
+from ixion.broker.coordinators.group.commits import Committer, Wanted
+from ixion.broker.coordinators.group.shard import MOST_UNREPLICATED, GroupShard
+from ixion.broker.coordinators.group.stored_offsets import OffsetReader
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
+from ixion.language.records.control import transaction_marker
 from tests.coordinators.group.consumer_kit import Client
 from tests.coordinators.group.kit import GROUP, World, settle, whole
 

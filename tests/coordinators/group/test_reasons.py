@@ -6,12 +6,12 @@ import logging
 
 import pytest
 
-from ixion.coordinators.group.classic.reasons import LONGEST
+from ixion.broker.coordinators.group.classic.reasons import LONGEST
 from tests.coordinators.group.kit import START_MS, World, settle
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name.startswith("ixion.coordinators")]
+    return [record.getMessage() for record in caplog.records if record.name.startswith("ixion.broker.coordinators")]
 
 
 def test_a_member_id_is_in_a_line_once_also_if_the_client_repeats_it(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,35 +10,35 @@ from typing import Any, cast
 
 import pytest
 
+from ixion.broker.coordinators.txn.build import transaction_coordinator
+from ixion.broker.coordinators.txn.markers import Marker, Written
+from ixion.broker.coordinators.txn.remote_verification import RemoteVerification
+from ixion.broker.coordinators.txn.spread_markers import SpreadMarkers
+from ixion.broker.coordinators.txn.verification import offset_commit_client, produce_client
+from ixion.broker.metadata.image import ClusterImage, PartitionImage, TopicImage
+from ixion.broker.replica.broker_channels import BrokerChannels
+from ixion.broker.replica.coordinator_log import CoordinatorLog
+from ixion.broker.replica.manager import ReplicaManager
 from ixion.clients.faults import DisconnectedError
 from ixion.config.dynamic import DynamicConfig
-from ixion.coordinators.txn.build import transaction_coordinator
-from ixion.coordinators.txn.markers import Marker, Written
-from ixion.coordinators.txn.remote_verification import RemoteVerification
-from ixion.coordinators.txn.spread_markers import SpreadMarkers
-from ixion.coordinators.txn.verification import offset_commit_client, produce_client
-from ixion.metadata.image import ClusterImage, PartitionImage, TopicImage
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
-from ixion.protocol.messages.k24_add_partitions_to_txn import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
+from ixion.language.protocol.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
-from ixion.protocol.messages.k27_write_txn_markers import (
+from ixion.language.protocol.messages.k27_write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.replica.broker_channels import BrokerChannels
-from ixion.replica.coordinator_log import CoordinatorLog
-from ixion.replica.manager import ReplicaManager
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 from ixion.timer.system_timer import SystemTimer
 
 HERE, THERE = 1, 2
@@ -61,10 +61,12 @@ class Brokers:
 
     answer: Callable[[Struct], Struct] | Exception
     asked: list[tuple[int, Struct]] = field(default_factory=list)
+    versions: list[tuple[int, int]] = field(default_factory=list)
     before_answer: Callable[[], None] = lambda: None
 
-    async def ask(self, broker_id: int, _api: ApiKey, request: Struct, *, oldest: int, newest: int) -> Struct:
+    async def ask(self, broker_id: int, api: ApiKey, request: Struct, *, oldest: int, newest: int) -> Struct:
         self.asked.append((broker_id, request))
+        self.versions.append((oldest, newest))
         await asyncio.sleep(0)
         self.before_answer()
         if isinstance(self.answer, Exception):
@@ -82,12 +84,12 @@ class Local:
 
 
 def write(
-    image: ClusterImage, brokers: Brokers, local: Local, *keys: TopicPartition
+    image: ClusterImage, brokers: Brokers, local: Local, *keys: TopicPartition, raised: bool = False
 ) -> dict[TopicPartition, ErrorCode]:
     async def work() -> dict[TopicPartition, ErrorCode]:
         spread = SpreadMarkers(local, HERE, image, cast(BrokerChannels, brokers))
         over: asyncio.Future[dict[TopicPartition, ErrorCode]] = asyncio.get_running_loop().create_future()
-        spread.write(Marker(partitions=frozenset(keys), **cast(Any, MARKER)), over.set_result)
+        spread.write(Marker(partitions=frozenset(keys), raised=raised, **cast(Any, MARKER)), over.set_result)
         return await asyncio.wait_for(over, 10)
 
     return asyncio.run(work())
@@ -127,6 +129,16 @@ def test_each_leader_gets_the_markers_of_its_partitions() -> None:
     (marker,) = cast(WriteTxnMarkersRequest, brokers.asked[0][1]).markers
     assert (marker.producer_id, marker.producer_epoch, marker.coordinator_epoch) == (7, 3, 5)
     assert marker.transaction_result
+
+
+@pytest.mark.parametrize("raised", [False, True])
+def test_a_leader_learns_whether_the_epoch_is_raised(raised: bool) -> None:
+    """Without it a late copy of the marker would end the next transaction, which has this epoch."""
+    brokers = Brokers(written(0))
+    write(image_of(THERE), brokers, Local(), ("t", 0), raised=raised)
+    assert brokers.versions == [(1, 2)], "1 is the newest of Apache Kafka 3.9"
+    (marker,) = cast(WriteTxnMarkersRequest, brokers.asked[0][1]).markers
+    assert (marker.transaction_version >= 2) is raised
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.coordinators.txn import coordinator
-from ixion.coordinators.txn.states import State
-from ixion.model.errors import ErrorCode
+from ixion.broker.coordinators.txn import coordinator
+from ixion.broker.coordinators.txn.states import State
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.txn.world import World
 
 T0 = ("t", 0)
@@ -223,3 +223,11 @@ def test_few_transactional_ids_are_remembered(world: World, monkeypatch: pytest.
     assert [world.init(name)[0] for name in ("a", "b")] == ["NONE"] * 2
     assert world.init("c")[0] == "COORDINATOR_NOT_AVAILABLE"
     assert world.init("a")[0] == "NONE"  # one that is known goes on
+
+
+def test_long_transactional_ids_have_a_budget_in_bytes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "MOST_IDS_BYTES", 600_000)
+    names = [f"\N{HATCHING CHICK}{number}" + "x" * 32_000 for number in range(6)]
+    assert [world.init(name)[0] for name in names] == ["NONE"] * 4 + ["COORDINATOR_NOT_AVAILABLE"] * 2
+    assert world.init("short")[0] == "NONE"
+    assert world.init(names[0])[0] == "NONE"

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from ixion.coordinators.loader import RETRY_MS
-from ixion.coordinators.txn.snapshot import created
-from ixion.coordinators.txn.states import State
-from ixion.coordinators.txn.storage import FLEXIBLE, snapshot_batch
-from ixion.model.errors import ErrorCode
-from ixion.records.builder import BatchBuilder
+from ixion.broker.coordinators.loader import RETRY_MS
+from ixion.broker.coordinators.txn.snapshot import created
+from ixion.broker.coordinators.txn.states import State
+from ixion.broker.coordinators.txn.storage import FLEXIBLE, snapshot_batch
+from ixion.language.model.errors import ErrorCode
+from ixion.language.records.builder import BatchBuilder
 from tests.coordinators.txn.world import World
 
 T0 = ("t", 0)

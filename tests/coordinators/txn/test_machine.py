@@ -22,11 +22,11 @@ import pytest
 from hypothesis import settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ixion.coordinators.txn.markers import Marker
-from ixion.coordinators.txn.snapshot import Snapshot
-from ixion.coordinators.txn.states import SETTLED
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
+from ixion.broker.coordinators.txn.markers import Marker
+from ixion.broker.coordinators.txn.snapshot import Snapshot
+from ixion.broker.coordinators.txn.states import SETTLED
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
 from tests.coordinators.txn.world import World
 from tests.lives import lives
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ixion.coordinators.txn.producer_ids import BLOCK_SIZE, Claimed, Claiming, ProducerIds, as_task, claim_block
-from ixion.metadata import paths
-from ixion.metadata.cluster_node import ProducerIdBlock, decode_producer_ids, encode_producer_ids
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.node import Stat
-from ixion.metadata.session import MetadataSession
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.broker.coordinators.txn.producer_ids import BLOCK_SIZE, Claimed, Claiming, ProducerIds, as_task, claim_block
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.cluster_node import ProducerIdBlock, decode_producer_ids, encode_producer_ids
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.errors import SessionExpiredError
+from ixion.broker.metadata.node import Stat
+from ixion.broker.metadata.session import MetadataSession
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.metadata.awaited import Awaited, run
 
 
@@ -129,6 +130,31 @@ def test_a_claim_that_fails_is_repeated_by_the_next_caller(session: MetadataSess
     later.run()
     assert heard[1:] == [ErrorCode.NONE]
     assert ids.take() == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (SessionExpiredError("/", "session 7 has ended"), True),
+        (KafkaError(ErrorCode.NOT_CONTROLLER, "there is no controller"), True),
+        (ValueError("a bug"), False),
+    ],
+)
+def test_a_claim_that_fails_as_claims_may_is_one_line_in_the_log(
+    error: Exception, expected: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def claim(_: int) -> ProducerIdBlock:
+        raise AssertionError("not called")
+
+    later = Later()
+    ids = ProducerIds(claim, later)
+    heard: list[ErrorCode] = []
+    ids.wait(heard.append)
+    later.asked[0][1](error)
+    assert heard == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    (line,) = caplog.records
+    assert str(error) in line.getMessage()
+    assert (line.exc_info is None) == expected
 
 
 def test_blocks_are_claimed_by_a_task_of_the_loop(session: MetadataSession) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.coordinators.txn.snapshot import LAST_EPOCH
-from ixion.coordinators.txn.states import State
-from ixion.model.errors import ErrorCode
+from ixion.broker.coordinators.txn.snapshot import LAST_EPOCH
+from ixion.broker.coordinators.txn.states import State
+from ixion.language.model.errors import ErrorCode
 from tests.coordinators.txn.world import World
 
 T0 = ("t", 0)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ixion.coordinators.txn.snapshot import Snapshot, created
-from ixion.coordinators.txn.states import State
-from ixion.coordinators.txn.storage import (
+from ixion.broker.coordinators.txn.snapshot import Snapshot, created
+from ixion.broker.coordinators.txn.states import State
+from ixion.broker.coordinators.txn.storage import (
     FLEXIBLE,
     PLAIN,
     decode_snapshot,
@@ -17,9 +17,9 @@ from ixion.coordinators.txn.storage import (
     snapshot_batch,
     tombstone_batch,
 )
-from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
-from ixion.records.batch import BatchView
-from ixion.records.builder import BatchBuilder
+from ixion.language.protocol.flaws import DecodeError, UnsupportedVersionError
+from ixion.language.records.batch import BatchView
+from ixion.language.records.builder import BatchBuilder
 
 FULL = Snapshot(
     state=State.PREPARE_COMMIT,

@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from ixion.coordinators.txn.snapshot import created
-from ixion.coordinators.txn.states import MAY_FOLLOW, State
-from ixion.coordinators.txn.transaction import IllegalTransitionError, Transaction
+from ixion.broker.coordinators.txn.snapshot import created
+from ixion.broker.coordinators.txn.states import MAY_FOLLOW, State
+from ixion.broker.coordinators.txn.transaction import IllegalTransitionError, Transaction
 
 
 @pytest.mark.parametrize(("before", "after"), list(product(State, State)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.coordinators.txn.states import State
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
+from ixion.broker.coordinators.txn.states import State
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
 from tests.coordinators.txn.world import World
 
 T0 = ("t", 0)

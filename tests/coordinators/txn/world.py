@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from ixion.broker.coordinators.txn.coordinator import TransactionCoordinator
+from ixion.broker.coordinators.txn.markers import Marker, Written
+from ixion.broker.coordinators.txn.producer_ids import Background, Claimed, Claiming, ProducerIds
+from ixion.broker.coordinators.txn.snapshot import Snapshot
+from ixion.broker.coordinators.txn.storage import replay
+from ixion.broker.coordinators.txn.transaction import Transaction
+from ixion.broker.metadata.cluster_node import ProducerIdBlock
+from ixion.broker.replica.coordinator_log import Appended
 from ixion.config.dynamic import DynamicConfig
-from ixion.coordinators.txn.coordinator import TransactionCoordinator
-from ixion.coordinators.txn.markers import Marker, Written
-from ixion.coordinators.txn.producer_ids import Background, Claimed, Claiming, ProducerIds
-from ixion.coordinators.txn.snapshot import Snapshot
-from ixion.coordinators.txn.storage import replay
-from ixion.coordinators.txn.transaction import Transaction
-from ixion.metadata.cluster_node import ProducerIdBlock
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
-from ixion.records.batch import BatchView
-from ixion.replica.coordinator_log import Appended
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
+from ixion.language.records.batch import BatchView
 from ixion.timer.clock import ManualClock
 from ixion.timer.loop_timer import LoopTimer
 from tests.metadata.awaited import run

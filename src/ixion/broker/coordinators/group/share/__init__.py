@@ -1,0 +1,1 @@
+"""Share groups (KIP-932) at the group coordinator: members, their partitions, and start offsets."""
