@@ -12,38 +12,39 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.reader import read
+from ixion.broker.log.view import Bound
+from ixion.broker.replica.fetch import FetchTerms
+from ixion.broker.replica.fetch_requests import FetchLimits
+from ixion.broker.replica.fetcher import Fetcher, FetcherSettings
+from ixion.broker.replica.manager import ReplicaManager
+from ixion.broker.replica.partition import Partition
+from ixion.broker.replica.results import AppendResult, FetchResult, FetchWish
+from ixion.broker.replica.siblings import follow_sibling
 from ixion.clients.address import Address
 from ixion.clients.faults import UnreachableError
-from ixion.log.config import LogConfig
-from ixion.log.manager import LogManager
-from ixion.log.prepare import Origin
-from ixion.log.reader import Isolation, read
-from ixion.model.delay_names import sibling_id, sibling_of
-from ixion.model.errors import ErrorCode
-from ixion.protocol.codec.sink import joined
-from ixion.protocol.messages.k01_fetch import (
+from ixion.language.model.delay_names import sibling_id, sibling_of
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.protocol.messages.k01_fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
-from ixion.protocol.messages.k02_list_offsets import (
+from ixion.language.protocol.messages.k02_list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.records.batches import iter_batches
-from ixion.replica.fetch import FetchTerms
-from ixion.replica.fetch_requests import FetchLimits
-from ixion.replica.fetcher import Fetcher, FetcherSettings
-from ixion.replica.manager import ReplicaManager
-from ixion.replica.partition import Partition
-from ixion.replica.results import AppendResult, FetchResult, FetchWish
-from ixion.replica.siblings import follow_sibling
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.batches import iter_batches
 from ixion.timer import LoopTimer, ManualClock
 from tests.log.support import NOW, QuickFiles, batch
 
@@ -118,7 +119,7 @@ class Node:
         found: list[tuple[int, int, bytes]] = []
         offset = log.log_start
         while offset < min(below, log.end_offset):
-            for view in iter_batches(read(log, offset, 1 << 20, Isolation.LOG_END).records):
+            for view in iter_batches(read(log, offset, 1 << 20, Bound.END).records):
                 found += [(int(each.offset), int(view.leader_epoch), bytes(each.value or b"")) for each in view]
                 offset = int(view.last_offset) + 1
         return [each for each in found if each[0] < below]
@@ -155,7 +156,7 @@ class Node:
             max_wait_ms=0,
             min_bytes=1,
             max_bytes=request.max_bytes,
-            isolation=Isolation.LOG_END,
+            bound=Bound.END,
         )
         results: list[FetchResult] = []
         self.nodes.arrange(wishes)

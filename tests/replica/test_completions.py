@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ixion.replica.completions import GAP_NS, Completions
+from ixion.broker.replica.completions import GAP_NS, Completions
 from ixion.timer.turns import TURN_NS
 
 

@@ -11,32 +11,32 @@ from typing import Any
 
 import pytest
 
-from ixion.log.prepare import Origin
-from ixion.metadata.errors import ConnectionLostError
-from ixion.metadata.image import BrokerImage, ClusterImage, TopicImage
-from ixion.model.delay_names import sibling_of
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
-from ixion.protocol.messages.k04_leader_and_isr import (
+from ixion.broker.log.prepare import Origin
+from ixion.broker.metadata.errors import ConnectionLostError
+from ixion.broker.metadata.image import BrokerImage, ClusterImage, TopicImage
+from ixion.broker.replica import control, metadata_update
+from ixion.broker.replica.control import MORE_FOLLOW, Control
+from ixion.broker.replica.partition import Partition
+from ixion.language.model.delay_names import sibling_of
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
+from ixion.language.protocol.messages.k04_leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from ixion.protocol.messages.k05_stop_replica import (
+from ixion.language.protocol.messages.k05_stop_replica import (
     StopReplicaPartitionState,
     StopReplicaRequest,
     StopReplicaTopicState,
 )
-from ixion.protocol.messages.k06_update_metadata import (
+from ixion.language.protocol.messages.k06_update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from ixion.replica import control, metadata_update
-from ixion.replica.control import MORE_FOLLOW, Control
-from ixion.replica.partition import Partition
 from ixion.timer.turns import Steps
 from tests.log.support import batch
 from tests.replica.world import SELF, TOPIC_ID, World
@@ -68,6 +68,8 @@ class Member:
         self.threads = ThreadPoolExecutor(1)
         self.leading: list[tuple[str, int, int]] = []
         self.gone: list[str] = []
+        self.in_tree = {"t"}
+        self.looks = 0  # at the topics of the tree
         self.behind = True  # the server that answers reads does not know yet what the controller has written
         world.replicas.on_leadership.append(lambda *change: self.leading.append(change))
         self.control = Control(
@@ -79,12 +81,17 @@ class Member:
             read_config=self.read_config,
             workers=self.threads,
             catch_up=self.catch_up,
+            topic_names=self.topic_names,
         )
         self.control.fetchers = self.fetchers
         self.control.on_deleted.append(self.gone.extend)
 
     async def catch_up(self) -> None:
         self.behind = False
+
+    async def topic_names(self) -> set[str]:
+        self.looks += 1
+        return set() if self.behind else self.in_tree
 
     async def last_controller_epoch(self) -> int:
         return CONTROLLER_EPOCH - self.behind
@@ -474,7 +481,7 @@ def test_settings_that_change_while_a_topic_is_taken_in_are_not_lost(
 
     def changed_meanwhile(topic: TopicImage, update: UpdateMetadataTopicState) -> Iterator[None]:
         yield from real(topic, update)
-        # As `broker.config_changes` does when a notice names the topic.
+        # As `startup.config_changes` does when a notice names the topic.
         assert member.image.topic_config("t") == {"retention.ms": "1"}
         member.image.change_topic_config("t", {"retention.ms": "7"})
 
@@ -484,7 +491,7 @@ def test_settings_that_change_while_a_topic_is_taken_in_are_not_lost(
     assert not member.image.early_configs
 
 
-@pytest.mark.parametrize("is_known", [False, True], ids=["new", "made anew"])
+@pytest.mark.parametrize("is_known", [False, True], ids=["new", "recreated"])
 @pytest.mark.parametrize("ask", ["roles", "metadata"])
 def test_settings_that_change_while_those_of_others_are_read_are_not_lost(
     member: Member, monkeypatch: pytest.MonkeyPatch, ask: str, is_known: bool
@@ -512,7 +519,7 @@ def test_settings_that_change_while_those_of_others_are_read_are_not_lost(
         sending = asyncio.ensure_future(member.send(request))
         await is_held.wait()
         await asyncio.sleep(0)  # the settings of "t" have been read
-        # As `broker.config_changes` does when a notice names the topic.
+        # As `startup.config_changes` does when a notice names the topic.
         assert member.image.change_topic_config("t", {"retention.ms": "7"})
         go_on.set()
         await sending
@@ -550,6 +557,42 @@ def test_a_deleted_topic_leaves_the_image(member: Member) -> None:
     assert member.gone == ["t"]
 
 
+@pytest.mark.parametrize(
+    "later", [{"broker_epoch": BROKER_EPOCH + 1}, {"controller_epoch": CONTROLLER_EPOCH}], ids=["life", "controller"]
+)
+@pytest.mark.parametrize("left", [set(), {"v"}])
+def test_a_topic_that_was_deleted_unheard_leaves_the_image(
+    member: Member, later: dict[str, int], left: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This broker slept until its session had expired, or the controller was lost before it had sent the deletion."""
+    first = {"controller_epoch": CONTROLLER_EPOCH - 1, "broker_epoch": BROKER_EPOCH}
+    member.in_tree = {"t", "u", "v"}
+    for topic, topic_id in (("t", TOPIC_ID), ("u", OTHER_ID), ("v", bytes([7] * 16))):
+        member.run(metadata(shown(0), topic=topic, topic_id=topic_id, **first))
+    looks = member.looks
+    member.in_tree = {"u", *left}
+    member.run(metadata(shown(0), topic="u", topic_id=OTHER_ID, **first))
+    assert (set(member.image.topics), member.looks) == ({"t", "u", "v"}, looks), "the controller sends deletions"
+
+    async def away() -> set[str]:
+        raise ConnectionLostError("/brokers/topics", "gone")
+
+    known = member.control._topic_names
+    monkeypatch.setattr(member.control, "_topic_names", away)
+    update = metadata(shown(0), topic="u", topic_id=OTHER_ID, **{**first, **later})
+    with pytest.raises(ConnectionLostError):
+        member.run(update)
+    monkeypatch.setattr(member.control, "_topic_names", known)
+    member.behind = True
+    member.run(update)  # repeated by the controller
+    assert set(member.image.topics) == {"u", *left}
+    assert sorted(member.gone) == sorted({"t", "v"} - left)
+    assert len(member.image.ids) == 1 + len(left)
+    looks = member.looks
+    member.run(update)
+    assert member.looks == looks
+
+
 def test_a_topic_created_again_under_the_same_name_replaces_the_old_one(member: Member) -> None:
     member.run(metadata(shown(0), shown(1)))
     member.run(metadata(shown(0), topic_id=OTHER_ID))
@@ -580,3 +623,13 @@ def test_roles_are_checked_and_answered_in_steps(member: Member, monkeypatch: py
     strange = [state(number, leader=2, replicas=(2, 3), isr=(2, 3)) for number in range(5)]
     assert member.codes(*strange) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 5
     assert taken == [5, 0, 5]  # checked, none taken, answered
+
+
+def test_a_new_controller_is_announced_once(member: Member) -> None:
+    heard: list[int] = []
+    member.control.on_controller.append(lambda: heard.append(member.image.controller_id))
+    member.run(metadata())
+    member.run(metadata())
+    assert heard == [2]
+    member.run(metadata(controller_id=3, controller_epoch=CONTROLLER_EPOCH))
+    assert heard == [2, 3]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.config import LogConfig
-from ixion.log.files import Part
-from ixion.log.prepare import Origin
-from ixion.log.reader import Isolation
-from ixion.model.errors import ErrorCode
-from ixion.replica.delayed_fetch import DelayedFetch
-from ixion.replica.fetch import AT_ONCE
-from ixion.replica.results import FetchResult, FetchWish
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.files import Part
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.view import Bound
+from ixion.broker.replica.delayed_fetch import DelayedFetch
+from ixion.broker.replica.fetch import AT_ONCE
+from ixion.broker.replica.results import FetchResult, FetchWish
+from ixion.language.model.errors import ErrorCode
 from tests.log.support import QuickFiles, batch, marker
 from tests.replica.world import World, codes, offsets
 
@@ -125,7 +125,7 @@ def test_followers_are_woken_by_an_append_and_consumers_by_the_high_watermark(wo
     world.lead(replicas=(1, 2, 3))
     follower = world.fetch(replica=2)
     consumer = world.fetch()
-    debugger = world.fetch(isolation=Isolation.LOG_END)
+    debugger = world.fetch(bound=Bound.END)
     world.produce(acks=1)
     assert (offsets(follower[0]), consumer, offsets(debugger[0])) == ([0], [], [0])
     world.follower_fetches(2, 1)
@@ -136,7 +136,7 @@ def test_followers_are_woken_by_an_append_and_consumers_by_the_high_watermark(wo
 
 def test_read_committed_is_woken_by_the_last_stable_offset(world: World) -> None:
     world.lead()
-    committed = world.fetch(isolation=Isolation.COMMITTED)
+    committed = world.fetch(bound=Bound.VISIBLE_STABLE)
     uncommitted = world.fetch()
     world.produce(records=batch(b"v", producer=(7, 0, 0), transactional=True))
     assert offsets(uncommitted[0]) == [0]
@@ -154,7 +154,7 @@ def test_read_committed_gets_the_aborted_transactions(world: World) -> None:
     world.lead()
     world.produce(records=batch(b"v", producer=(7, 0, 0), transactional=True))
     world.replicas.append(1000, -1, Origin.COORDINATOR, [("t", 0, marker(7, 0, commit=False))], lambda _results: None)
-    (result,) = world.fetch(isolation=Isolation.COMMITTED)
+    (result,) = world.fetch(bound=Bound.VISIBLE_STABLE)
     assert [(each.producer_id, each.first_offset) for each in result.aborted or ()] == [(7, 0)]
     (result,) = world.fetch()
     assert result.aborted is None
@@ -173,7 +173,7 @@ def test_case_b_no_replica_any_more_for_a_read_that_any_replica_serves(world: Wo
     partition.make_follower(2, 1, (2, 1), (1, 2))
     over: list[int] = []
     seen = FetchResult(FetchWish("t", b"", 0, 0, 1 << 20))
-    operation = DelayedFetch(world.replicas, 500, 1, Isolation.LOG_END, False, [seen], lambda: over.append(1))
+    operation = DelayedFetch(world.replicas, 500, 1, Bound.END, False, [seen], lambda: over.append(1))
     assert not world.replicas.fetch_purgatory.try_complete_else_watch(operation, operation.keys)
     world.replicas.wake_all(partition.key)
     assert over == []
@@ -248,7 +248,7 @@ def test_case_g_a_partition_counts_no_more_than_its_limit(world: World) -> None:
 
 
 def test_case_h_the_log_diverges_while_a_fetch_waits(world: World) -> None:
-    """The leader's log is cut back and written anew: the end is the same, but the history is another one."""
+    """The leader's log is cut back and written again: the end is the same, but the history is another one."""
     partition = world.lead(epoch=1)
     world.produce(b"a")
     world.lead(epoch=2)

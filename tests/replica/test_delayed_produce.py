@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.config import LogConfig
-from ixion.model.errors import ErrorCode
+from ixion.broker.log.config import LogConfig
+from ixion.language.model.errors import ErrorCode
 from tests.log.support import batch
 from tests.records import forge
 from tests.replica.world import World, codes

@@ -10,16 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.log.config import LogConfig
-from ixion.log.log import Log
-from ixion.log.reader import Isolation
-from ixion.log.retention import retain
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.replica import delivery_delay
-from ixion.replica.delayed_delete_records import DeletionResult
-from ixion.replica.delete_records import HIGH_WATERMARK
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.log import Log
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.retention import retain
+from ixion.broker.log.view import Bound
+from ixion.broker.replica import delivery_delay
+from ixion.broker.replica.delayed_delete_records import DeletionResult
+from ixion.broker.replica.delete_records import HIGH_WATERMARK
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.compression import Codec
 from ixion.timer.turns import Steps
-from tests.replica.world import World, offsets
+from tests.log.support import batch
+from tests.replica.world import HeldWorkers, World, offsets
 
 DELAY = 500
 FIXED = LogConfig(delivery_delay_ms=DELAY, message_timestamp_type="LogAppendTime")
@@ -32,8 +35,8 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.close()
 
 
-def visible(world: World, isolation: Isolation = Isolation.HIGH_WATERMARK) -> list[int]:
-    (result,) = world.fetch(wait_ms=0, isolation=isolation)
+def visible(world: World, bound: Bound = Bound.VISIBLE) -> list[int]:
+    (result,) = world.fetch(wait_ms=0, bound=bound)
     assert result.code == ErrorCode.NONE
     return offsets(result)
 
@@ -109,8 +112,8 @@ def test_read_committed_sees_the_smaller_of_both_limits(world: World) -> None:
     world.produce(b"a")
     world.advance(DELAY)
     world.produce(b"b")
-    assert visible(world, Isolation.COMMITTED) == [0]
-    assert visible(world, Isolation.LOG_END) == [0, 1]
+    assert visible(world, Bound.VISIBLE_STABLE) == [0]
+    assert visible(world, Bound.END) == [0, 1]
 
 
 def test_another_delay_acts_at_once_in_both_directions(world: World) -> None:
@@ -209,16 +212,35 @@ def test_a_search_that_fails_is_repeated(world: World, monkeypatch: pytest.Monke
     world.lead()
     world.produce(b"a")
 
-    def fail(_log: Log, _timestamp: int) -> Steps[None]:
+    def fail(_log: Log, _timestamp: int, _bound: Bound, _limits: object = None) -> Steps[None]:
         yield
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "on purpose")
 
     with monkeypatch.context() as patched:
-        patched.setattr("ixion.replica.delivery_delay.search_by_timestamp", fail)
+        patched.setattr("ixion.broker.replica.delivery_delay.search_by_timestamp", fail)
         world.advance(DELAY)
     assert visible(world) == []
     world.advance(delivery_delay.RETRY_MS)
     assert visible(world) == [0]
+
+
+def test_a_long_batch_is_searched_on_a_worker_thread(world: World) -> None:
+    partition = world.lead()
+    held = HeldWorkers()
+    world.replicas.fair_workers._make_pool = lambda _count, _name: held
+    partition.append(batch(bytes(600_000), timestamp=world.now_ms(), codec=Codec.GZIP), 1, Origin.CLIENT)
+    world.replicas.delays.appended(partition)
+    world.advance(DELAY // 2)
+    world.replicas.delays.follow(partition)  # looks now
+    world.settle()
+    assert len(held.waiting) == 1
+    assert partition.log.visible_end == 0
+    held.work()
+    world.settle()
+    world.advance(DELAY)
+    while held.work():
+        world.settle()
+    assert partition.log.visible_end == 1
 
 
 def test_deleting_all_that_consumers_see_leaves_what_is_not_due(world: World) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest
-from ixion.replica.fetch_requests import FetchLimits, FetchRequests
+from ixion.broker.replica.fetch_requests import FetchLimits, FetchRequests
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest
 
 ONE, TWO = bytes(16), bytes(range(16))
 LIMITS = FetchLimits(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ixion.log.reader import Isolation
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k01_fetch import FetchRequest, FetchResponse
-from ixion.replica.delayed_delete_records import DeletionResult
-from ixion.replica.fetch import FetchTerms
-from ixion.replica.followed import Followed
-from ixion.replica.results import FetchResult, FetchWish
+from ixion.broker.log.view import Bound
+from ixion.broker.replica.delayed_delete_records import DeletionResult
+from ixion.broker.replica.fetch import FetchTerms
+from ixion.broker.replica.followed import Followed
+from ixion.broker.replica.results import FetchResult, FetchWish
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k01_fetch import FetchRequest, FetchResponse
 from tests.replica.nodes import KEY, SETTINGS, TOPIC_ID, DirectPeer, Nodes, codes
 
 
@@ -325,9 +326,7 @@ def test_a_tool_that_compares_replicas_reads_from_a_follower(tmp_path: Path) -> 
         nodes.nodes[1].produce(b"a")
         await nodes.settle()
         for replica_id, code in ((-2, ErrorCode.NONE), (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)):
-            terms = FetchTerms(
-                replica_id=replica_id, max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, isolation=Isolation.LOG_END
-            )
+            terms = FetchTerms(replica_id=replica_id, max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, bound=Bound.END)
             over: list[FetchResult] = []
             wish = FetchWish("t", TOPIC_ID, 0, 0, 1 << 20, -1, -1, -1)
             nodes.nodes[2].replicas.fetch(terms, [wish], over.extend)
@@ -437,3 +436,59 @@ def test_a_leader_that_refuses_every_fetch_is_asked_again_after_a_pause(
         assert requests == asked, "a session that ended is replaced at once, but only once"
 
     run(tmp_path, work, count=2)
+
+
+def seen_at(nodes: Nodes, number: int) -> tuple[int, int]:
+    """How many bytes a consumer with a rack reads at a broker, and the high watermark that it gets."""
+    terms = FetchTerms(replica_id=-1, max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, bound=Bound.VISIBLE, rack="r")
+    results: list[FetchResult] = []
+    nodes.nodes[number].replicas.fetch(terms, [FetchWish("t", b"", 0, 0, 1 << 20, -1, -1, 0)], results.extend)
+    assert results[0].code == ErrorCode.NONE
+    return len(results[0].records), results[0].high_watermark
+
+
+def test_followers_know_by_themselves_what_is_due(tmp_path: Path) -> None:
+    async def work(nodes: Nodes) -> None:
+        nodes.config = replace(nodes.config, delivery_delay_ms=500, message_timestamp_type="LogAppendTime")
+        for node in nodes.nodes.values():
+            node.logs.reconfigure("t")
+        await nodes.lead(1)
+        nodes.nodes[1].produce(b"a", b"b")
+        await nodes.settle()
+        nodes.clock.advance(300)
+        nodes.nodes[1].produce(b"c")
+        await nodes.settle()
+        assert [seen_at(nodes, number) for number in (1, 2, 3)] == [(0, 0)] * 3
+        nodes.clock.advance(200)
+        await nodes.settle()
+        assert [high for _, high in (seen_at(nodes, number) for number in (1, 2, 3))] == [2, 2, 2]
+        assert len({size for size, _ in (seen_at(nodes, number) for number in (1, 2, 3))}) == 1
+        await nodes.lead(2)  # the new leader keeps what it has shown
+        assert nodes.nodes[2].partition.log.visible_end == 2
+        assert nodes.nodes[1].partition.log.visible_end == 2
+        nodes.clock.advance(300)
+        await nodes.settle()
+        assert [high for _, high in (seen_at(nodes, number) for number in (1, 2, 3))] == [3, 3, 3]
+
+    run(tmp_path, work)
+
+
+def test_records_that_replace_truncated_ones_are_not_due_at_once(tmp_path: Path) -> None:
+    async def work(nodes: Nodes) -> None:
+        nodes.config = replace(nodes.config, delivery_delay_ms=500, message_timestamp_type="LogAppendTime")
+        await nodes.lead(1)
+        nodes.nodes[1].produce(b"a")
+        await nodes.settle()
+        nodes.cut_off.add(1)
+        nodes.nodes[1].produce(b"lost", b"lost", acks=1)
+        nodes.clock.advance(500)
+        await nodes.settle()
+        assert nodes.nodes[1].partition.log.visible_end == 3
+        await nodes.lead(2)
+        nodes.cut_off.clear()
+        nodes.nodes[2].produce(b"new", b"new")
+        await nodes.settle()
+        assert nodes.nodes[1].partition.log.end_offset == 3
+        assert seen_at(nodes, 1)[1] == 1
+
+    run(tmp_path, work)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from ixion.broker.metadata.image import ClusterImage
+from ixion.broker.replica.fetcher import Fetcher
+from ixion.broker.replica.fetchers import FetcherPool
+from ixion.broker.replica.partition import Partition
 from ixion.config.broker import BrokerConfig
 from ixion.config.sources import load
-from ixion.metadata.image import ClusterImage
-from ixion.model.topic_partition import TopicPartition
-from ixion.replica.fetcher import Fetcher
-from ixion.replica.fetchers import FetcherPool
-from ixion.replica.partition import Partition
+from ixion.language.model.topic_partition import TopicPartition
 from tests.replica.nodes import TOPIC_ID, Inline, Node, Nodes
 
 

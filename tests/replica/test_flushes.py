@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.config import LogConfig
-from ixion.model.errors import ErrorCode
-from ixion.replica.manager import FLUSH_RETRY_MS
+from ixion.broker.log.config import LogConfig
+from ixion.broker.replica.manager import FLUSH_RETRY_MS
+from ixion.language.model.errors import ErrorCode
 from tests.log.support import QuickFiles
 from tests.replica.world import World
 

@@ -9,19 +9,19 @@ from typing import cast
 
 import pytest
 
+from ixion.broker.replica import isr_changes
+from ixion.broker.replica.controller_channel import ControllerChannel
+from ixion.broker.replica.isr_changes import IsrChanges
 from ixion.clients.faults import DisconnectedError
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k56_alter_partition import (
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k56_alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     ResponsePartitionData,
     ResponseTopicData,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.replica import isr_changes
-from ixion.replica.controller_channel import ControllerChannel
-from ixion.replica.isr_changes import IsrChanges
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 from tests.replica.nodes import TOPIC_ID, Nodes, codes
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from ixion.broker.replica.log_settings import MOST_KNOWN, LogConfigs, log_config
 from ixion.config.broker import BrokerConfig
-from ixion.replica.log_settings import MOST_KNOWN, LogConfigs, log_config
 
 BROKER = BrokerConfig({})
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ixion.log.config import LogConfig
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
-from ixion.replica.delayed_delete_records import DeletionResult
-from ixion.replica.delayed_elect_leader import DelayedElectLeader
-from ixion.replica.delete_records import HIGH_WATERMARK
+from ixion.broker.log.config import LogConfig
+from ixion.broker.replica.delayed_delete_records import DeletionResult
+from ixion.broker.replica.delayed_elect_leader import DelayedElectLeader
+from ixion.broker.replica.delete_records import HIGH_WATERMARK
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
 from tests.replica.world import World, codes
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.log.prepare import Origin
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.replica.partition import Partition
+from ixion.broker.log.prepare import Origin
+from ixion.broker.replica.partition import Partition
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.log.support import batch
 from tests.replica.world import SELF, World
 

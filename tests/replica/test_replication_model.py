@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from ixion.log.log import Log
-from ixion.model.errors import ErrorCode
-from ixion.replica import fetcher as fetcher_module
-from ixion.replica.followed import Followed
-from ixion.replica.partition import Partition
-from ixion.replica.results import AppendResult
+from ixion.broker.log.log import Log
+from ixion.broker.replica import fetcher as fetcher_module
+from ixion.broker.replica.followed import Followed
+from ixion.broker.replica.partition import Partition
+from ixion.broker.replica.results import AppendResult
+from ixion.language.model.errors import ErrorCode
 from tests.replica.nodes import Nodes
 
 RUNS = 12

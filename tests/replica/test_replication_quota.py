@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ixion.model.errors import ErrorCode
-from ixion.replica.replication_quota import ReplicationQuota, names_replica
+from ixion.broker.replica.replication_quota import ReplicationQuota, names_replica
+from ixion.language.model.errors import ErrorCode
 from tests.replica.nodes import Nodes
 from tests.replica.world import SELF, World, offsets
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.metadata.image import BrokerImage, ClusterImage
+from ixion.broker.replica.results import FetchWish
+from ixion.broker.replica.selecting import RackAwareSelector
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.config.errors import InvalidSettingError
 from ixion.config.replica_settings import RACK_AWARE_SELECTOR
 from ixion.config.sources import load
-from ixion.metadata.image import BrokerImage, ClusterImage
-from ixion.model.errors import ErrorCode
-from ixion.replica.results import FetchWish
-from ixion.replica.selecting import RackAwareSelector
+from ixion.language.model.errors import ErrorCode
 from ixion.testing import Cluster
 from tests.replica.world import SELF, World
 

@@ -12,18 +12,19 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
 
-from ixion.log.config import LogConfig
-from ixion.log.files import Files
-from ixion.log.manager import LogManager
-from ixion.log.prepare import Origin
-from ixion.log.reader import Isolation
-from ixion.model.errors import ErrorCode
-from ixion.protocol.codec.sink import joined
-from ixion.records.batches import iter_batches
-from ixion.replica.fetch import FetchTerms
-from ixion.replica.manager import ReplicaManager
-from ixion.replica.partition import Partition
-from ixion.replica.results import AppendResult, FetchResult, FetchWish
+from ixion.broker.log.config import LogConfig, sibling_config
+from ixion.broker.log.files import Files
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.view import Bound
+from ixion.broker.replica.fetch import FetchTerms
+from ixion.broker.replica.manager import ReplicaManager
+from ixion.broker.replica.partition import Partition
+from ixion.broker.replica.results import AppendResult, FetchResult, FetchWish
+from ixion.language.model.delay_names import is_sibling
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.records.batches import iter_batches
 from ixion.timer import LoopTimer, ManualClock
 from tests.log.support import NOW, QuickFiles, batch
 
@@ -70,7 +71,7 @@ class World:
         self.logs = LogManager(
             self.paths,
             clock_ms=self.now_ms,
-            config_of=lambda _topic: self.config,
+            config_of=self._config_of,
             files=files if files is not None else QuickFiles(),
             on_offline=self.failed.append,
         )
@@ -88,6 +89,9 @@ class World:
         )
         self.wanted: list[tuple[int, ...]] = []
         self.replicas.on_isr_wanted = lambda _partition, isr: self.wanted.append(isr)
+
+    def _config_of(self, topic: str) -> LogConfig:
+        return sibling_config(self.config) if is_sibling(topic) else self.config
 
     def now_ms(self) -> int:
         return NOW - 1000 + self.clock.now_ms + self.clock_step_ms
@@ -158,7 +162,7 @@ class World:
         min_bytes: int = 1,
         max_bytes: int = 1 << 20,
         partition_bytes: int = 1 << 20,
-        isolation: Isolation | None = None,
+        bound: Bound | None = None,
         epoch: int = -1,
         last_epoch: int = -1,
         log_start: int = 0,
@@ -170,7 +174,7 @@ class World:
             wait_ms=wait_ms,
             min_bytes=min_bytes,
             max_bytes=max_bytes,
-            isolation=isolation,
+            bound=bound,
         )
 
     def fetch_all(
@@ -181,17 +185,17 @@ class World:
         wait_ms: int = 500,
         min_bytes: int = 1,
         max_bytes: int = 1 << 20,
-        isolation: Isolation | None = None,
+        bound: Bound | None = None,
         rack: str = "",
     ) -> list[FetchResult]:
-        if isolation is None:
-            isolation = Isolation.LOG_END if replica >= 0 else Isolation.HIGH_WATERMARK
+        if bound is None:
+            bound = Bound.END if replica >= 0 else Bound.VISIBLE
         terms = FetchTerms(
             replica_id=replica,
             max_wait_ms=wait_ms,
             min_bytes=min_bytes,
             max_bytes=max_bytes,
-            isolation=isolation,
+            bound=bound,
             rack=rack,
         )
         over: list[FetchResult] = []
