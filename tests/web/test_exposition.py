@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.web.exposition import Exposition
+from ixion.broker.web.exposition import Exposition
 from tests.web.prometheus import parse, value
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.testing import Broker
 from tests.web.prometheus import Key, parse, value
 

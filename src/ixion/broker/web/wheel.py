@@ -6,11 +6,11 @@ import json
 import time
 from typing import TYPE_CHECKING
 
-from ixion.delay.figures import BOUNDS_MS
-from ixion.web.process import resident_bytes
+from ixion.broker.schedules.figures import BOUNDS_MS
+from ixion.broker.web.process import resident_bytes
 
 if TYPE_CHECKING:
-    from ixion.web.families import Sources
+    from ixion.broker.web.families import Sources
 
 
 def wheel_page(title: str, sources: Sources) -> bytes:

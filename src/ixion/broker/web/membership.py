@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ixion.web.exposition import Exposition
+    from ixion.broker.web.exposition import Exposition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

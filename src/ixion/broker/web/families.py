@@ -10,29 +10,31 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ixion.delay.figures import BOUNDS_MS
-from ixion.protocol.registry import ApiKey
+from ixion.broker.schedules.figures import BOUNDS_MS
+from ixion.broker.web.exposition import Exposition, Labels
+from ixion.broker.web.membership import membership
+from ixion.broker.web.process import process
+from ixion.broker.web.shares import shares
+from ixion.language.protocol.registry import ApiKey
 from ixion.timer.turns import in_turns
-from ixion.web.exposition import Exposition, Labels
-from ixion.web.membership import membership
-from ixion.web.process import process
 
 if TYPE_CHECKING:
-    from ixion.acl.authorizer import Authorizer
-    from ixion.coordinators.loader import Loader
-    from ixion.delay.schedules import Schedules
-    from ixion.delay.state import State
-    from ixion.log.log import Log
-    from ixion.log.manager import LogManager
-    from ixion.metadata.image import ClusterImage
-    from ixion.network import NetworkSnapshot
-    from ixion.network.request_times import RequestTimes
+    from ixion.broker.acl.authorizer import Authorizer
+    from ixion.broker.coordinators.loader import Loader
+    from ixion.broker.log.log import Log
+    from ixion.broker.log.manager import LogManager
+    from ixion.broker.metadata.image import ClusterImage
+    from ixion.broker.network import NetworkSnapshot
+    from ixion.broker.network.request_times import RequestTimes
+    from ixion.broker.replica.manager import ReplicaManager
+    from ixion.broker.schedules.schedules import Schedules
+    from ixion.broker.schedules.state import State
+    from ixion.broker.share.manager import ShareManager
+    from ixion.broker.web.membership import Membership
     from ixion.purgatory.purgatory import DelayedOperationPurgatory
-    from ixion.replica.manager import ReplicaManager
     from ixion.timer.stall_watch import StallWatch
     from ixion.timer.timer import Timer
     from ixion.timer.turns import Steps
-    from ixion.web.membership import Membership
 
 PORTION: Final = 200  # partitions written before the loop gets its turn; some 2 ms
 
@@ -47,6 +49,7 @@ class Sources:
     stalls: StallWatch
     replicas: ReplicaManager
     schedules: Schedules
+    shares: ShareManager | None  # None: no share group has fetched yet
     clock_ms: Callable[[], int]
     logs: LogManager
     image: ClusterImage
@@ -72,6 +75,7 @@ async def metrics(sources: Sources) -> str:
     replicas(page, sources.replicas, sources.image)
     membership(page, sources.membership())
     schedules(page, sources.schedules, sources.clock_ms())
+    shares(page, sources.shares)
     await coordinators(page, sources)
     await logs(page, sources.logs)
     process(page)
@@ -115,7 +119,7 @@ def requests(page: Exposition, sources: Sources) -> None:
 
 
 def rules(page: Exposition, authorizer: Authorizer) -> None:
-    from ixion.acl.names import Operation, ResourceKind
+    from ixion.language.model.acl_names import Operation, ResourceKind
 
     page.gauge("ixion_acls", "ACL rules.", authorizer.rules.count)
     page.counter(
@@ -275,7 +279,7 @@ def schedules(page: Exposition, here: Schedules, now_ms: int) -> None:
     page.gauge("ixion_schedule_pending_bytes", "Bytes of delayed records.", [(at, state.size) for at, state in labels])
     page.gauge(
         "ixion_schedule_near",
-        "Delayed records in memory, because they are due within the hour.",
+        "Delayed records in memory: those due in the current hour of the clock.",
         [(at, state.pending.near) for at, state in labels],
     )
     page.gauge(

@@ -6,7 +6,7 @@ import gc
 import os
 import time
 
-from ixion.web.exposition import Exposition
+from ixion.broker.web.exposition import Exposition
 
 
 def process(page: Exposition) -> None:

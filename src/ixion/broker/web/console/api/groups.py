@@ -1,0 +1,218 @@
+"""Groups, classic and consumer: members, assignments, committed offsets and lag."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypedDict
+
+from ixion.broker.web.console.api.figures import Page, in_short_turns, matching, page_of, part
+from ixion.broker.web.console.api.topics import behind
+from ixion.broker.web.console.inside import Inside
+from ixion.broker.web.request import HttpRequest
+from ixion.broker.web.response import RefusedError
+from ixion.timer.turns import Steps
+
+if TYPE_CHECKING:
+    from ixion.broker.coordinators.group.shard import Group, GroupShard
+
+MOST_MEMBERS: Final = 500
+MOST_OFFSETS: Final = 1000
+MOST_ASSIGNED: Final = 100  # partitions that are listed of a member
+
+
+class GroupRow(TypedDict):
+    group: str
+    protocol: str  # classic or consumer
+    state: str
+    generation: int
+    members: int
+    topics: int  # with committed offsets
+    lag: int
+
+
+class Groups(TypedDict):
+    page: Page
+    groups: list[GroupRow]
+
+
+class MemberRow(TypedDict):
+    id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assigned: list[str]
+    assigned_count: int
+
+
+class OffsetRow(TypedDict):
+    topic: str
+    partition: int
+    committed: int
+    end: int | None
+    lag: int | None
+    committed_ms: int
+
+
+class GroupDetail(TypedDict):
+    group: str
+    protocol: str
+    state: str
+    generation: int
+    assignor: str
+    members_count: int
+    members: list[MemberRow]
+    offsets_count: int
+    offsets: list[OffsetRow]
+    lag: int
+
+
+async def groups(inside: Inside, request: HttpRequest) -> Groups:
+    found = await in_short_turns(all_groups(inside))
+    names = matching(found, request)
+    page = page_of(request, len(names))
+    return Groups(page=page, groups=await in_short_turns(rows(inside, [found[name] for name in part(names, page)])))
+
+
+Found = tuple["GroupShard", "Group"]
+
+
+def all_groups(inside: Inside) -> Steps[Mapping[str, Found]]:
+    found: dict[str, Found] = {}
+    coordinator = inside.groups()
+    if coordinator is not None:
+        for shard in coordinator.shards:
+            for group in [] if shard.loading else list(shard.groups.values()):
+                found[group.group_id] = (shard, group)
+                yield
+    return found
+
+
+def rows(inside: Inside, found: Sequence[Found]) -> Steps[list[GroupRow]]:
+    made: list[GroupRow] = []
+    for shard, group in found:
+        offsets = shard.offsets.get(group.group_id)
+        committed = {} if offsets is None else offsets.committed
+        lag = 0
+        for (topic, number), each in list(committed.items()):
+            lag += behind(inside, topic, number, each.offset) or 0
+            yield
+        made.append(
+            GroupRow(
+                group=group.group_id,
+                protocol=protocol_of(group),
+                state=group.state.value,
+                generation=generation_of(group),
+                members=len(group.members),
+                topics=len({topic for topic, _ in committed}),
+                lag=lag,
+            )
+        )
+        yield
+    return made
+
+
+def protocol_of(group: Group) -> str:
+    return "classic" if hasattr(group, "generation") else "consumer"
+
+
+def generation_of(group: Group) -> int:
+    """Of a consumer group, its epoch."""
+    return int(getattr(group, "generation", 0) or getattr(group, "epoch", 0))
+
+
+async def group(inside: Inside, request: HttpRequest) -> GroupDetail:
+    name = request.at["group"]
+    coordinator = inside.groups()
+    shard = None if coordinator is None else coordinator.shards.at(coordinator.shards.partition_for(name))
+    found = None if shard is None or shard.loading else shard.groups.get(name)
+    if shard is None or found is None:
+        raise RefusedError(404, f"this broker coordinates no group {name[:200]!r}")
+    return await in_short_turns(detail(inside, shard, found))
+
+
+def detail(inside: Inside, shard: GroupShard, found: Group) -> Steps[GroupDetail]:
+    from ixion.broker.coordinators.group.classic.group import ClassicGroup
+
+    offsets = shard.offsets.get(found.group_id)
+    committed = {} if offsets is None else offsets.committed
+    lines: list[OffsetRow] = []
+    total = 0
+    for (topic, number), each in sorted(committed.items()):
+        replica = inside.replicas.partitions.get((topic, number))
+        lag = behind(inside, topic, number, each.offset)
+        total += lag or 0
+        if len(lines) < MOST_OFFSETS:
+            lines.append(
+                OffsetRow(
+                    topic=topic,
+                    partition=number,
+                    committed=each.offset,
+                    end=None if replica is None else replica.log.high_watermark,
+                    lag=lag,
+                    committed_ms=each.commit_ms,
+                )
+            )
+        yield
+    classic = isinstance(found, ClassicGroup)
+    members = yield from (classic_members(found) if isinstance(found, ClassicGroup) else members_of(inside, found))
+    return GroupDetail(
+        group=found.group_id,
+        protocol="classic" if classic else "consumer",
+        state=found.state.value,
+        generation=generation_of(found),
+        assignor=(found.protocol_name or "") if isinstance(found, ClassicGroup) else "",
+        members_count=len(found.members),
+        members=members,
+        offsets_count=len(committed),
+        offsets=lines,
+        lag=total,
+    )
+
+
+def classic_members(group: Group) -> Steps[list[MemberRow]]:
+    from ixion.broker.coordinators.group.classic.group import ClassicGroup
+    from ixion.clients.assignment import read_assignment
+
+    assert isinstance(group, ClassicGroup)
+    made: list[MemberRow] = []
+    for member in list(group.members.values())[:MOST_MEMBERS]:
+        assigned = read_assignment(member.assignment) if group.protocol_type == "consumer" else ()
+        made.append(
+            MemberRow(
+                id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                host=member.client_host,
+                assigned=[f"{each.topic}-{each.partition}" for each in assigned[:MOST_ASSIGNED]],
+                assigned_count=len(assigned),
+            )
+        )
+        yield
+    return made
+
+
+def members_of(inside: Inside, group: Group) -> Steps[list[MemberRow]]:
+    from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
+
+    assert isinstance(group, ConsumerGroup)
+    made: list[MemberRow] = []
+    for member in list(group.members.values())[:MOST_MEMBERS]:
+        assigned: list[str] = []
+        count = 0
+        for topic_id, numbers in member.current.assigned.items():
+            topic = inside.image.ids.get(topic_id)
+            count += len(numbers)
+            name = topic.name if topic else "?"
+            assigned += [f"{name}-{number}" for number in sorted(numbers)[: MOST_ASSIGNED - len(assigned)]]
+        made.append(
+            MemberRow(
+                id=member.member_id,
+                instance_id=member.subscription.instance_id,
+                client_id=member.subscription.client_id,
+                host=member.subscription.client_host,
+                assigned=assigned,
+                assigned_count=count,
+            )
+        )
+        yield
+    return made

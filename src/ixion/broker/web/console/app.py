@@ -1,0 +1,137 @@
+"""The pages for people, each made of the data of its endpoint; and the endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from ixion.broker.web.console.api import groups, overview, purgatories, records, rest, topics, wheel
+from ixion.broker.web.console.endpoints import BASE, ENDPOINTS, Endpoint, answer, openapi
+from ixion.broker.web.console.files import Files
+from ixion.broker.web.console.inside import Inside
+from ixion.broker.web.console.views import groups as group_views
+from ixion.broker.web.console.views import overview as overview_view
+from ixion.broker.web.console.views import tables, words
+from ixion.broker.web.console.views import topics as topic_views
+from ixion.broker.web.console.views import wheel as wheel_views
+from ixion.broker.web.console.views.layout import Frame, document, empty, heading
+from ixion.broker.web.console.views.markup import Safe, join
+from ixion.broker.web.request import HttpRequest
+from ixion.broker.web.response import HTML, JSON, Answer, Ask, RefusedError, Response
+from ixion.broker.web.routes import Routes
+
+HERE: Final = "127.0.0.1:9092"  # where commands look without --bootstrap
+
+Data = Callable[[Inside, HttpRequest], Awaitable[Any]]
+
+
+class Shown(NamedTuple):
+    title: str
+    body: Safe
+
+
+class View(NamedTuple):
+    path: str
+    data: Data
+    show: Callable[[Any, HttpRequest, str], Shown]  # the data, the request, and -b for commands
+    refresh_s: int = 0
+    scripts: tuple[str, ...] = ()
+    entry: str = ""  # of the navigation, if it is not the path
+
+
+VIEWS: Final = (
+    View("/", overview.overview, lambda it, _, b: Shown("Overview", overview_view.overview(it, b)), 5),
+    View("/wheel", wheel.wheel, lambda it, _, __: Shown("Wheel", wheel_views.wheel(it)), 0, ("wheel.js",)),
+    View(
+        "/purgatories",
+        purgatories.purgatories,
+        lambda it, _, b: Shown("Purgatories", wheel_views.purgatories(it, b)),
+        2,
+    ),
+    View("/topics", topics.topics, lambda it, _, b: Shown("Topics", topic_views.topics(it, b)), 5),
+    View(
+        "/topics/{topic}", topics.topic, lambda it, _, b: Shown(it["name"], topic_views.topic(it, b)), 3, (), "/topics"
+    ),
+    View(
+        "/topics/{topic}/records",
+        records.records,
+        lambda it, request, b: Shown(it["topic"], topic_views.records(it, request.query, b)),
+        0,
+        ("tail.js",),
+        "/topics",
+    ),
+    View("/groups", groups.groups, lambda it, _, b: Shown("Groups", group_views.groups(it, b)), 3),
+    View(
+        "/groups/{group}", groups.group, lambda it, _, b: Shown(it["group"], group_views.group(it, b)), 2, (), "/groups"
+    ),
+    View("/transactions", rest.transactions, lambda it, _, __: Shown("Transactions", tables.transactions(it)), 3),
+    View("/producers", rest.producers, lambda it, _, __: Shown("Producers", tables.producers(it)), 5),
+    View("/connections", rest.connections, lambda it, _, b: Shown("Connections", tables.connections(it, b)), 2),
+    View("/schedules", rest.schedules, lambda it, _, b: Shown("Schedules", tables.schedules(it, b)), 2),
+    View("/brokers", rest.brokers, lambda it, _, __: Shown("Brokers", tables.brokers(it)), 5),
+    View("/settings", rest.settings, lambda it, _, __: Shown("Settings", tables.settings(it))),
+    View("/access", rest.access, lambda it, _, __: Shown("Access", tables.access(it))),
+)
+
+
+class Console:
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self._files = Files()
+        self._frame = Frame(
+            f"ixion {inside.version}, broker {inside.node_id} of {inside.cluster_id}", self._files.paths
+        )
+        self._views = {view.path: view for view in VIEWS}
+        self._endpoints: dict[str, Endpoint] = {BASE + each.path: each for each in ENDPOINTS}
+        self._bootstrap = "" if inside.bootstrap in (HERE, "") else f" -b {inside.bootstrap}"
+
+    def ask(self) -> Ask:
+        """All pages of the console, by their paths."""
+        routes = Routes()
+        for pattern in self._views:
+            routes.add(pattern, partial(self.view, pattern))
+        for pattern in self._endpoints:
+            routes.add(pattern, partial(self.endpoint, pattern))
+        routes.add(f"{BASE}/openapi.json", self.description)
+        routes.add("/static/{name}", self._files.page)
+
+        async def ask(request: HttpRequest) -> Answer:
+            try:
+                return await routes.ask(request)
+            except RefusedError as refusal:
+                if request.wants_html:
+                    return self._say(refusal.status, "", "Nothing here", refusal.text)
+                raise
+
+        return ask
+
+    async def view(self, pattern: str, request: HttpRequest) -> Answer:
+        view = self._views[pattern]
+        entry = view.entry or view.path
+        closed = self._inside.closed()
+        if closed:
+            return self._say(403, entry, "Closed", closed)
+        try:
+            found = await view.data(self._inside, request)
+            await asyncio.sleep(0)  # the HTML is another turn of the loop
+            title, body = view.show(found, request, self._bootstrap)
+        except RefusedError as refusal:
+            return self._say(refusal.status, entry, "Nothing to show", refusal.text)
+        made = document(self._frame, entry, title, body, refresh_s=view.refresh_s, scripts=view.scripts)
+        return Response(made, kind=HTML)
+
+    def _say(self, status: int, entry: str, title: str, text: str) -> Response:
+        body = join([heading(title), empty(words.sentence(text))])
+        return Response(document(self._frame, entry, title, body), status, HTML)
+
+    async def endpoint(self, pattern: str, request: HttpRequest) -> Answer:
+        closed = self._inside.closed()
+        if closed:
+            return Response(json.dumps({"error": closed}).encode(), 403, JSON)
+        return await answer(self._endpoints[pattern], self._inside, request)
+
+    async def description(self, _request: HttpRequest) -> Answer:
+        return Response(json.dumps(openapi(self._inside.version)).encode(), kind=JSON)

@@ -1,0 +1,181 @@
+"""All endpoints under /api/v1, in one table: it routes the requests, and OpenAPI is made from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from types import UnionType
+from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints, is_typeddict
+
+from ixion.broker.web.console import streams
+from ixion.broker.web.console.api import groups, overview, purgatories, records, rest, topics, wheel
+from ixion.broker.web.console.inside import Inside
+from ixion.broker.web.request import HttpRequest
+from ixion.broker.web.response import EVENTS, JSON, Answer, RefusedError, Response, Stream
+
+BASE: Final = "/api/v1"
+
+
+class Param(NamedTuple):
+    name: str
+    about: str
+    kind: str = "string"  # or integer
+
+
+class Endpoint(NamedTuple):
+    path: str
+    call: Callable[[Inside, HttpRequest], Awaitable[Any]]
+    result: Any  # a TypedDict, or the name of a media type
+    about: str
+    params: tuple[Param, ...] = ()
+
+
+Q: Final = Param("q", "only rows that contain this text, whatever its case")
+ROWS: Final = (
+    Q,
+    Param("start", "the first row, from 0", "integer"),
+    Param("limit", "rows at most, up to 1000", "integer"),
+)
+LOOK: Final = (
+    Param("q", "only records with this text in key, value or a header"),
+    Param("partition", "only this partition", "integer"),
+    Param("limit", "records at most, up to 500", "integer"),
+    Param("offset", "from this offset on, instead of the newest", "integer"),
+    Param("since", "from this time on: 2026-05-01T12:00 (UTC), -10m, or milliseconds since 1970"),
+)
+AFTER: Final = Param("after", "where to go on, if the header Last-Event-ID is not sent: the id of the last event")
+
+ENDPOINTS: Final = (
+    Endpoint("/overview", overview.overview, overview.Overview, "the state of the broker at one look"),
+    Endpoint("/events", streams.events, EVENTS, "what happens, as server-sent events", (AFTER,)),
+    Endpoint("/wheel", wheel.wheel, wheel.Wheel, "the timing wheel: tasks in each bucket of each level"),
+    Endpoint("/wheel/events", streams.wheel_events, EVENTS, "the same, four times a second, as server-sent events"),
+    Endpoint("/wheel/{level}/{bucket}", wheel.bucket, wheel.Bucket, "the tasks that wait in one bucket"),
+    Endpoint(
+        "/purgatories",
+        purgatories.purgatories,
+        purgatories.Purgatories,
+        "delayed operations, and what they wait for",
+        (Q,),
+    ),
+    Endpoint("/topics", topics.topics, topics.Topics, "topics by name", ROWS),
+    Endpoint(
+        "/topics/{topic}", topics.topic, topics.Topic, "one topic: partitions, settings, groups that read it", ROWS[1:]
+    ),
+    Endpoint("/topics/{topic}/records", records.records, records.Records, "records, by default the newest", LOOK),
+    Endpoint("/topics/{topic}/export", records.export, "application/x-ndjson", "the same as JSON Lines", LOOK),
+    Endpoint(
+        "/topics/{topic}/tail", records.tail, EVENTS, "records as they come, as server-sent events", (*LOOK[:2], AFTER)
+    ),
+    Endpoint(
+        "/topics/{topic}/{partition}/{offset}", records.record, records.RecordRow, "one record, up to a megabyte of it"
+    ),
+    Endpoint("/groups", groups.groups, groups.Groups, "groups that this broker coordinates", ROWS),
+    Endpoint("/groups/{group}", groups.group, groups.GroupDetail, "one group: members, assignments, offsets and lag"),
+    Endpoint(
+        "/transactions",
+        rest.transactions,
+        rest.Transactions,
+        "transactional ids, those with an open transaction first",
+        ROWS,
+    ),
+    Endpoint("/producers", rest.producers, rest.Producers, "producers that partitions on this broker remember", ROWS),
+    Endpoint("/connections", rest.connections, rest.Connections, "connections of clients", ROWS),
+    Endpoint("/schedules", rest.schedules, rest.Schedules, "delayed records: what is due when", ROWS),
+    Endpoint("/brokers", rest.brokers, rest.Brokers, "the brokers of the cluster"),
+    Endpoint(
+        "/settings",
+        rest.settings,
+        rest.Settings,
+        "settings of this broker",
+        (*ROWS, Param("changed", "1: only those that differ from the default", "integer")),
+    ),
+    Endpoint("/access", rest.access, rest.Access, "rules and quotas"),
+)
+
+
+async def answer(endpoint: Endpoint, inside: Inside, request: HttpRequest) -> Answer:
+    try:
+        found = await endpoint.call(inside, request)
+    except RefusedError as refusal:
+        return Response(json.dumps({"error": refusal.text}).encode(), refusal.status, JSON)
+    if isinstance(found, (Response, Stream)):
+        return found
+    return Response(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), kind=JSON)
+
+
+def page_of(endpoint: Endpoint, inside: Inside) -> Callable[[HttpRequest], Awaitable[Answer]]:
+    return partial(answer, endpoint, inside)
+
+
+def openapi(version: str) -> dict[str, Any]:
+    """OpenAPI 3.1. The schemas are those of the annotations."""
+    schemas: dict[str, Any] = {
+        "Error": {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+    }
+    refused = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    paths: dict[str, Any] = {}
+    for each in ENDPOINTS:
+        if is_typeddict(each.result):
+            content: dict[str, Any] = {JSON: {"schema": schema_of(each.result, schemas)}}
+        else:
+            content = {each.result: {"schema": {"type": "string"}}}
+        at = [part[1:-1] for part in each.path.split("/") if part.startswith("{")]
+        paths[BASE + each.path] = {
+            "get": {
+                "summary": each.about,
+                "operationId": each.call.__name__,
+                "parameters": [
+                    *(
+                        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+                        for name in at
+                    ),
+                    *(
+                        {"name": param.name, "in": "query", "description": param.about, "schema": {"type": param.kind}}
+                        for param in each.params
+                    ),
+                ],
+                "responses": {
+                    "200": {"description": each.about, "content": content},
+                    **{
+                        str(code): {"description": what, "content": refused}
+                        for code, what in (
+                            (400, "a parameter is not valid"),
+                            (403, "the page is closed, or another site asks"),
+                            (404, "there is no such thing"),
+                            (503, "not now"),
+                        )
+                    },
+                },
+            }
+        }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "ixion", "version": version, "description": "What the pages of an ixion broker show."},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+
+
+def schema_of(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    """JSON Schema of an annotation; a TypedDict goes into `schemas` under its name."""
+    if is_typeddict(kind):
+        name = kind.__name__
+        if name not in schemas:
+            schemas[name] = {}
+            hints = get_type_hints(kind)
+            schemas[name] = {
+                "type": "object",
+                "properties": {field: schema_of(hint, schemas) for field, hint in hints.items()},
+                "required": list(hints),
+                "additionalProperties": False,
+            }
+        return {"$ref": f"#/components/schemas/{name}"}
+    if get_origin(kind) is list:
+        return {"type": "array", "items": schema_of(get_args(kind)[0], schemas)}
+    if get_origin(kind) is dict:
+        return {"type": "object", "additionalProperties": schema_of(get_args(kind)[1], schemas)}
+    if isinstance(kind, UnionType):
+        return {"anyOf": [schema_of(each, schemas) for each in get_args(kind)]}
+    return {"type": {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}[kind]}

@@ -1,0 +1,58 @@
+"""What the page may read of the broker that it belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ixion.broker.acl.authorizer import Authorizer
+    from ixion.broker.coordinators.group.coordinator import GroupCoordinator
+    from ixion.broker.coordinators.txn.coordinator import TransactionCoordinator
+    from ixion.broker.log.manager import LogManager
+    from ixion.broker.metadata.image import ClusterImage
+    from ixion.broker.network.connection import Connection
+    from ixion.broker.network.request_times import RequestTimes
+    from ixion.broker.network.snapshot import NetworkSnapshot
+    from ixion.broker.quota.quotas import Quotas
+    from ixion.broker.replica.manager import ReplicaManager
+    from ixion.broker.schedules.schedules import Schedules
+    from ixion.broker.web.console.history import History
+    from ixion.config.dynamic import DynamicConfig
+    from ixion.purgatory.purgatory import DelayedOperationPurgatory
+    from ixion.timer.loop_timer import LoopTimer
+    from ixion.timer.stall_watch import StallWatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """Functions return what may not be there yet: the coordinators are made when they are first needed."""
+
+    version: str
+    node_id: int
+    cluster_id: str
+    bootstrap: str  # an address for the commands that the page shows
+    clock_ms: Callable[[], int]
+    config: DynamicConfig
+    image: ClusterImage
+    replicas: ReplicaManager
+    logs: LogManager
+    timer: LoopTimer
+    stalls: StallWatch
+    schedules: Schedules
+    network: Callable[[], NetworkSnapshot]
+    connections: Callable[[], list[Connection]]
+    times: RequestTimes
+    bounds_ns: Sequence[int]  # of its buckets
+    throttled: Mapping[str, int]  # throttled responses by quota
+    quotas: Quotas
+    purgatories: Callable[[], tuple[DelayedOperationPurgatory, ...]]
+    groups: Callable[[], GroupCoordinator | None]
+    transactions: Callable[[], TransactionCoordinator | None]
+    authorizer: Authorizer | None
+    ailments: Callable[[], list[str]]  # the problems of this broker, one line each
+    history: History
+    working: asyncio.Semaphore  # bounds the looks at records that worker threads do at a time
+    closed: Callable[[], str]  # why the page shows nothing; empty: it does

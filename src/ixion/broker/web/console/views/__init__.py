@@ -1,0 +1,1 @@
+"""HTML of each view, from the same data that /api/v1 returns."""

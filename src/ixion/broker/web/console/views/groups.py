@@ -1,0 +1,127 @@
+"""Groups, and one group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ixion.broker.web.console.api.groups import GroupDetail, Groups
+from ixion.broker.web.console.views.layout import Column, empty, facts, filtering, heading, pages, table, value, warn
+from ixion.broker.web.console.views.markup import Child, Safe, join, link, tag
+from ixion.broker.web.console.views.words import NONE, clock, count, of
+
+QUIET = ("Stable", "Empty")
+
+
+def groups(found: Groups, bootstrap: str) -> Safe:
+    page = found["page"]
+    head = heading("Groups", of(page["total"], "group"), filtering("/groups", page["query"], "groups"))
+    if not found["groups"]:
+        if page["query"]:
+            return join([head, empty(f"No group here has {page['query']!r} in its name.")])
+        return join(
+            [
+                head,
+                empty(
+                    "This broker coordinates no group yet. A consumer with a group makes one:",
+                    f"ixion consume greetings --group readers{bootstrap}",
+                ),
+            ]
+        )
+    columns = [
+        Column("group"),
+        Column("state"),
+        Column("protocol"),
+        Column("generation", True),
+        Column("members", True),
+        Column("topics", True),
+        Column("lag", True),
+    ]
+    rows: list[Sequence[Child]] = [
+        (
+            tag("a", each["group"], href=link("groups", each["group"])),
+            state(each["state"]),
+            each["protocol"],
+            str(each["generation"]),
+            each["members"],
+            each["topics"],
+            each["lag"],
+        )
+        for each in found["groups"]
+    ]
+    return join([head, table("groups", columns, rows, "groups"), pages("/groups", page)])
+
+
+def state(name: str) -> Child:
+    return tag("span", name, class_="dim") if name in QUIET else warn(name)
+
+
+def group(found: GroupDetail, bootstrap: str) -> Safe:
+    return join(
+        [
+            heading(found["group"], f"{found['protocol']} group"),
+            facts(
+                "figures",
+                [
+                    ("state", state(found["state"])),
+                    ("generation", str(found["generation"])),
+                    ("assignor", found["assignor"] or NONE),
+                    ("members", count(found["members_count"])),
+                    ("lag", count(found["lag"])),
+                ],
+            ),
+            tag("h2", "Members"),
+            members(found, bootstrap),
+            tag("h2", "Committed offsets"),
+            offsets(found),
+        ]
+    )
+
+
+def members(found: GroupDetail, bootstrap: str) -> Safe:
+    if not found["members"]:
+        body = empty("It has no members now.", f"ixion consume TOPIC --group {found['group']}{bootstrap}")
+        return tag("div", body, id="members", data_live=True)
+    columns = [Column("member"), Column("client"), Column("host"), Column("partitions", True), Column("assigned")]
+    rows: list[Sequence[Child]] = [
+        (
+            [
+                tag("code", each["id"]),
+                tag("span", f" {each['instance_id']}", class_="dim") if each["instance_id"] else None,
+            ],
+            each["client_id"],
+            each["host"].lstrip("/"),
+            each["assigned_count"],
+            ", ".join(each["assigned"]) + (" …" if each["assigned_count"] > len(each["assigned"]) else ""),
+        )
+        for each in found["members"]
+    ]
+    return tag("div", table("member-rows", columns, rows, "members"), id="members", data_live=True)
+
+
+def offsets(found: GroupDetail) -> Safe:
+    if not found["offsets"]:
+        return tag("div", empty("It has committed no offsets."), id="offsets", data_live=True)
+    columns = [
+        Column("topic"),
+        Column("partition", True),
+        Column("committed", True),
+        Column("end", True),
+        Column("lag", True),
+        Column("at", True),
+    ]
+    rows: list[Sequence[Child]] = [
+        (
+            tag("a", each["topic"], href=link("topics", each["topic"])),
+            str(each["partition"]),
+            count(each["committed"]),
+            count(each["end"]),
+            value(count(each["lag"]), each["lag"]),
+            value(clock(each["committed_ms"]), each["committed_ms"]),
+        )
+        for each in found["offsets"]
+    ]
+    shown = table("offset-rows", columns, rows, "committed offsets")
+    left = found["offsets_count"] - len(found["offsets"])
+    return tag(
+        "div", shown, tag("p", f"and {left:,} more", class_="about") if left else None, id="offsets", data_live=True
+    )

@@ -1,0 +1,321 @@
+"""The views that are one table each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ixion.broker.web.console.api.rest import (
+    Access,
+    Brokers,
+    Connections,
+    Due,
+    Producers,
+    Schedules,
+    Settings,
+    Transactions,
+)
+from ixion.broker.web.console.views.layout import Column, empty, facts, filtering, heading, pages, table, value, warn
+from ixion.broker.web.console.views.markup import Child, Safe, join, link, tag
+from ixion.broker.web.console.views.words import NONE, clock, count, of, size, span
+
+Rows = list[Sequence[Child]]
+
+
+def connections(found: Connections, bootstrap: str) -> Safe:
+    page = found["page"]
+    head = heading(
+        "Connections", of(page["total"], "connection"), filtering("/connections", page["query"], "connections")
+    )
+    if not found["connections"]:
+        return join([head, empty("No client is connected.", f"ixion consume greetings{bootstrap}")])
+    columns = [
+        Column("from"),
+        Column("client"),
+        Column("library"),
+        Column("doing"),
+        Column("waits for"),
+        Column("listener"),
+        Column("quiet for", True),
+    ]
+    rows: Rows = [
+        (
+            each["address"],
+            each["client_id"] or tag("span", "no name", class_="dim"),
+            each["software"] or tag("span", "did not say", class_="dim"),
+            each["doing"] or tag("span", "nothing", class_="dim"),
+            each["waits_for"],
+            tag("span", each["listener"], class_="dim"),
+            value(span(each["idle_ms"]), each["idle_ms"]),
+        )
+        for each in found["connections"]
+    ]
+    return join([head, table("connections", columns, rows, "connections"), pages("/connections", page)])
+
+
+def transactions(found: Transactions) -> Safe:
+    page = found["page"]
+    head = heading(
+        "Transactions",
+        "Transactional ids that this broker coordinates; those with an open transaction come first.",
+        filtering("/transactions", page["query"], "transactions"),
+    )
+    if not found["transactions"]:
+        return join(
+            [
+                head,
+                empty(
+                    "No producer has used a transactional id here.",
+                    more="A producer gets one by its setting transactional.id.",
+                ),
+            ]
+        )
+    columns = [
+        Column("transactional id"),
+        Column("state"),
+        Column("open for", True),
+        Column("timeout", True),
+        Column("producer", True),
+        Column("epoch", True),
+        Column("partitions"),
+    ]
+    rows: Rows = [
+        (
+            each["transactional_id"],
+            warn("stuck: " + each["state"]) if each["stuck"] else each["state"],
+            value(span(each["open_ms"]), each["open_ms"]),
+            value(span(each["timeout_ms"]), each["timeout_ms"]),
+            str(each["producer_id"]),
+            str(each["epoch"]),
+            ", ".join(each["partitions"]) + (" …" if each["partitions_count"] > len(each["partitions"]) else ""),
+        )
+        for each in found["transactions"]
+    ]
+    return join([head, table("transactions", columns, rows, "transactions"), pages("/transactions", page)])
+
+
+def producers(found: Producers) -> Safe:
+    page = found["page"]
+    head = heading(
+        "Producers",
+        "Idempotent producers that partitions on this broker remember, to recognise repeated batches.",
+        filtering("/producers", page["query"], "producers"),
+    )
+    if not found["producers"]:
+        return join(
+            [
+                head,
+                empty(
+                    "No idempotent producer has written here.",
+                    more="Java producers are idempotent by default; librdkafka needs enable.idempotence=true.",
+                ),
+            ]
+        )
+    columns = [
+        Column("producer", True),
+        Column("epoch", True),
+        Column("partition"),
+        Column("last sequence", True),
+        Column("last batch", True),
+        Column("transaction"),
+    ]
+    rows: Rows = [
+        (
+            str(each["producer_id"]),
+            str(each["epoch"]),
+            tag("a", f"{each['topic']}-{each['partition']}", href=link("topics", each["topic"])),
+            str(each["last_sequence"]),
+            value(clock(each["last_ms"]), each["last_ms"]),
+            warn(f"open from {each['transaction_from']:,}") if each["transaction_from"] is not None else "",
+        )
+        for each in found["producers"]
+    ]
+    return join([head, table("producers", columns, rows, "producers"), pages("/producers", page)])
+
+
+def schedules(found: Schedules, bootstrap: str) -> Safe:
+    page = found["page"]
+    head = heading(
+        "Schedules", "Records that producers have sent for later.", filtering("/schedules", page["query"], "partitions")
+    )
+    if not found["schedules"]:
+        return join(
+            [
+                head,
+                empty(
+                    "No partition has delayed records. A topic takes them with one setting:",
+                    f"ixion topic create jobs --config delivery.delay.mode=record{bootstrap}",
+                    "Then the header x-deliver-after-ms says when a record is delivered; see docs/delayed.md.",
+                ),
+            ]
+        )
+    columns = [
+        Column("partition"),
+        Column("waiting", True),
+        Column("size", True),
+        Column("in memory", True),
+        Column("next look in", True),
+        Column("overdue", True),
+    ]
+    rows: Rows = [
+        (
+            tag("a", f"{each['topic']}-{each['partition']}", href=link("topics", each["topic"])),
+            each["waiting"],
+            value(size(each["bytes"]), each["bytes"]),
+            each["near"],
+            value(span(each["next_ms"]), each["next_ms"]),
+            warn(span(each["overdue_ms"])) if each["overdue_ms"] else "",
+        )
+        for each in found["schedules"]
+    ]
+    return join(
+        [
+            head,
+            facts(
+                "figures",
+                [
+                    ("waiting", count(found["waiting"])),
+                    ("accepted", count(found["accepted"])),
+                    ("delivered", count(found["delivered"])),
+                    ("cancelled", count(found["cancelled"])),
+                ],
+            ),
+            bars("the next minute", found["seconds"]),
+            bars("the next day", found["hours"]),
+            bars("later", found["days"]) if found["days"] else None,
+            table("schedules", columns, rows, "partitions with delayed records"),
+            pages("/schedules", page),
+        ]
+    )
+
+
+def bars(title: str, found: Sequence[Due]) -> Safe:
+    """A histogram as SVG: one bar for each span."""
+    top = max((each["count"] for each in found), default=0) or 1
+    total = sum(each["count"] for each in found)
+    drawn = [
+        tag(
+            "rect",
+            x=index * 4,
+            y=f"{40 - 38 * each['count'] / top:.1f}",
+            width=3,
+            height=f"{38 * each['count'] / top:.1f}",
+        )
+        for index, each in enumerate(found)
+        if each["count"]
+    ]
+    return tag(
+        "figure",
+        tag("figcaption", tag("span", f"due in {title}" if title != "later" else "due later"), tag("b", count(total))),
+        tag(
+            "svg",
+            drawn,
+            viewBox=f"0 0 {4 * max(len(found), 1)} 40",
+            preserveAspectRatio="none",
+            role="img",
+            aria_label=f"{total:,} records due in {title}",
+        ),
+        class_="bars",
+        id=f"due-{title.replace(' ', '-')}",
+        data_live=True,
+    )
+
+
+def brokers(found: Brokers) -> Safe:
+    rows: Rows = [
+        (
+            [str(each["id"]), tag("span", " this one", class_="dim") if each["is_this"] else None],
+            ", ".join(each["endpoints"]) or warn("not registered"),
+            each["rack"] or NONE,
+            "controller" if each["is_controller"] else "",
+            each["leaders"],
+            each["replicas"],
+            warn(count(each["out_of_sync"])) if each["out_of_sync"] else "0",
+        )
+        for each in found["brokers"]
+    ]
+    columns = [
+        Column("broker"),
+        Column("listeners"),
+        Column("rack"),
+        Column("role"),
+        Column("leads", True),
+        Column("replicas", True),
+        Column("not in sync", True),
+    ]
+    alone = len(found["brokers"]) == 1
+    return join(
+        [
+            heading("Brokers", of(len(found["brokers"]), "broker")),
+            table("brokers", columns, rows, "brokers"),
+            empty("This broker is alone. Three of them on this machine:", "ixion cluster up") if alone else None,
+        ]
+    )
+
+
+def settings(found: Settings) -> Safe:
+    page = found["page"]
+    changed = found["changed_only"]
+    other = (
+        tag("a", "all settings", href=link("settings", q=page["query"]))
+        if changed
+        else tag("a", "only those that are set", href=link("settings", q=page["query"], changed=1))
+    )
+    head = heading(
+        "Settings",
+        f"{of(page['total'], 'setting')} of this broker",
+        filtering("/settings", page["query"], "settings", changed=1 if changed else None),
+        tag("p", other),
+    )
+    if not found["settings"]:
+        return join([head, empty("No setting matches." if page["query"] else "Every setting has its default.")])
+    columns = [Column("setting"), Column("value"), Column("default"), Column("from"), Column("what it does")]
+    rows: Rows = [
+        (
+            tag("code", each["name"]),
+            tag("b", shown(each["value"], each["secret"]))
+            if each["source"] != "default"
+            else shown(each["value"], each["secret"]),
+            tag("span", shown(each["default"], each["secret"]), class_="dim"),
+            tag("span", each["source"] + (", changes while it runs" if each["changes_live"] else ""), class_="dim"),
+            tag("span", each["about"], class_="about"),
+        )
+        for each in found["settings"]
+    ]
+    return join(
+        [head, table("settings", columns, rows, "settings"), pages("/settings", page, changed=1 if changed else None)]
+    )
+
+
+def shown(text: str | None, secret: bool) -> str:
+    if secret:
+        return "hidden"
+    return NONE if text is None or text == "" else text
+
+
+def access(found: Access) -> Safe:
+    rows: Rows = [
+        (
+            each["user"] or "any",
+            each["client_id"] or "any",
+            ", ".join(f"{name} {limit:,.0f}" for name, limit in each["limits"].items()),
+        )
+        for each in found["quotas"]
+    ]
+    columns = [Column("user"), Column("client id"), Column("limits")]
+    rules = (
+        f"An authorizer decides by {of(found['acls'], 'rule')}."
+        if found["has_authorizer"]
+        else "There is no authorizer: every client may do everything."
+    )
+    return join(
+        [
+            heading("Access", rules),
+            tag("h2", "Quotas"),
+            table("quotas", columns, rows, "quotas")
+            if rows
+            else empty(
+                "No client has a quota.",
+                more="kafka-configs.sh and the admin clients of Kafka set quotas (AlterClientQuotas).",
+            ),
+        ]
+    )
