@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from ixion.acl.authorizer import Authorizer
-from ixion.acl.binding import Entry, ResourcePattern
-from ixion.acl.names import Operation, Permission, ResourceKind
+from ixion.broker.acl.authorizer import Authorizer
+from ixion.language.model.acl_binding import Entry, ResourcePattern
+from ixion.language.model.acl_names import Operation, Permission, ResourceKind
 
 TOPIC, WRITE = ResourceKind.TOPIC, Operation.WRITE
 

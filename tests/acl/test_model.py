@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.acl.authorizer import Authorizer
-from ixion.acl.binding import Binding, Entry, Filter, ResourcePattern
-from ixion.acl.names import Operation, PatternKind, Permission, ResourceKind
-from ixion.acl.rights import Rights
+from ixion.broker.acl.authorizer import Authorizer
+from ixion.broker.acl.rights import Rights
+from ixion.language.model.acl_binding import Binding, Entry, Filter, ResourcePattern
+from ixion.language.model.acl_names import Operation, PatternKind, Permission, ResourceKind
 
 KINDS = (ResourceKind.TOPIC, ResourceKind.GROUP)
 NAMES = ("*", "a", "ab", "abc", "b", "ba")

@@ -9,10 +9,10 @@ import socket
 import struct
 from typing import Self, TypeVar
 
-from ixion.protocol.envelope import decode_response, frame_request
-from ixion.protocol.headers import RequestHeader
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.envelope import decode_response, frame_request
+from ixion.language.protocol.headers import RequestHeader
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 T = TypeVar("T", bound=Struct)
 

@@ -12,17 +12,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from ixion.protocol.messages.k08_offset_commit import (
+from ixion.language.protocol.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from ixion.protocol.registry import ApiKey
-from ixion.protocol.storage import encode
-from ixion.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ixion.language.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.protocol.storage import encode
+from ixion.language.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
 from ixion.testing import Broker
 from tests.apis.raw import Raw
 

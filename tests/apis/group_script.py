@@ -6,7 +6,7 @@ are made of are in `group_talk`.
 
 from __future__ import annotations
 
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.group_kit import join_request
 from tests.apis.group_talk import HUGE, TOPIC, Talk, describe
 from tests.apis.raw import Raw

@@ -10,32 +10,32 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k09_offset_fetch import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from ixion.protocol.messages.k11_join_group import JoinGroupRequestProtocol
-from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
-from ixion.protocol.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
-from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from ixion.protocol.messages.k15_describe_groups import DescribeGroupsRequest
-from ixion.protocol.messages.k16_list_groups import ListGroupsRequest
-from ixion.protocol.messages.k42_delete_groups import DeleteGroupsRequest
-from ixion.protocol.messages.k44_incremental_alter_configs import (
+from ixion.language.protocol.messages.k11_join_group import JoinGroupRequestProtocol
+from ixion.language.protocol.messages.k12_heartbeat import HeartbeatRequest
+from ixion.language.protocol.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
+from ixion.language.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from ixion.language.protocol.messages.k15_describe_groups import DescribeGroupsRequest
+from ixion.language.protocol.messages.k16_list_groups import ListGroupsRequest
+from ixion.language.protocol.messages.k42_delete_groups import DeleteGroupsRequest
+from ixion.language.protocol.messages.k44_incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from ixion.protocol.messages.k47_offset_delete import (
+from ixion.language.protocol.messages.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
-from ixion.protocol.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from ixion.language.protocol.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.group_kit import commit_request, join_request
 from tests.apis.raw import Raw
 

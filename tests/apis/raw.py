@@ -10,9 +10,9 @@ import socket
 from types import TracebackType
 from typing import Any, Self
 
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.wire.client import ClientConnection
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.wire.client import ClientConnection
 
 
 class Raw:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages import k44_incremental_alter_configs as k44
-from ixion.protocol.messages.k32_describe_configs import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages import k44_incremental_alter_configs as k44
+from ixion.language.protocol.messages.k32_describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,

@@ -14,19 +14,19 @@ import pytest
 
 from devtools.kafka import RealKafka
 from devtools.parts import need
-from ixion.model.ids import ZERO_ID
-from ixion.protocol.messages import k20_delete_topics as k20
-from ixion.protocol.messages import k21_delete_records as k21
-from ixion.protocol.messages import k23_offset_for_leader_epoch as k23
-from ixion.protocol.messages import k32_describe_configs as k32
-from ixion.protocol.messages import k34_alter_replica_log_dirs as k34
-from ixion.protocol.messages import k37_create_partitions as k37
-from ixion.protocol.messages import k43_elect_leaders as k43
-from ixion.protocol.messages import k45_alter_partition_reassignments as k45
-from ixion.protocol.messages import k57_update_features as k57
-from ixion.protocol.messages import k74_list_config_resources as k74
-from ixion.protocol.messages import k75_describe_topic_partitions as k75
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ixion.language.model.ids import ZERO_ID
+from ixion.language.protocol.messages import k20_delete_topics as k20
+from ixion.language.protocol.messages import k21_delete_records as k21
+from ixion.language.protocol.messages import k23_offset_for_leader_epoch as k23
+from ixion.language.protocol.messages import k32_describe_configs as k32
+from ixion.language.protocol.messages import k34_alter_replica_log_dirs as k34
+from ixion.language.protocol.messages import k37_create_partitions as k37
+from ixion.language.protocol.messages import k43_elect_leaders as k43
+from ixion.language.protocol.messages import k45_alter_partition_reassignments as k45
+from ixion.language.protocol.messages import k57_update_features as k57
+from ixion.language.protocol.messages import k74_list_config_resources as k74
+from ixion.language.protocol.messages import k75_describe_topic_partitions as k75
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 from tests.apis.filling import fill

@@ -11,10 +11,10 @@ import pytest
 
 from devtools.kafka import RealKafka
 from devtools.parts import need
-from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.apis import group_script, txn_script
 from tests.apis.group_talk import TOPIC

@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
-from ixion.apis.between_brokers import MOST_ADDRESSES, BetweenBrokers
-from ixion.apis.call import Call
-from ixion.apis.services import Services
+from ixion.broker.apis.between_brokers import MOST_ADDRESSES, BetweenBrokers
+from ixion.broker.apis.call import Call
+from ixion.broker.apis.services import Services
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.sources import load
 

@@ -6,10 +6,10 @@ from typing import TypeVar
 
 import pytest
 
-from ixion.apis.controller_calls import in_time
-from ixion.metadata.errors import NoNodeError
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ixion.broker.apis.controller_calls import in_time
+from ixion.broker.metadata.errors import NoNodeError
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ixion.testing.broker import Broker
 from ixion.timer import LoopTimer, ManualClock
 from tests.apis.asking import Asking

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast, get_args, get_origin
 
 import pytest
 
-from ixion.apis.call import Call
-from ixion.apis.distinct import AS_SENT, FIRST, ONCE, STEP, TWICE, Rule, distinct, reduce, reduce_steps
-from ixion.apis.repeats import RULES, rules_of
-from ixion.apis.served import SERVED
-from ixion.protocol.flaws import EncodeError
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
-from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
-from ixion.protocol.messages.k09_offset_fetch import (
+from ixion.broker import apis
+from ixion.broker.apis.call import Call
+from ixion.broker.apis.distinct import AS_SENT, FIRST, ONCE, STEP, TWICE, Rule, distinct, reduce, reduce_steps
+from ixion.broker.apis.repeats import changing
+from ixion.broker.apis.served import SERVED, api_of, repeats_of
+from ixion.language.protocol.flaws import EncodeError
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from ixion.language.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.language.protocol.messages.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from ixion.protocol.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from ixion.protocol.notation import Struct, StructMeta, empty
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from ixion.language.protocol.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ixion.language.protocol.notation import Struct, StructMeta, empty
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
+
+RULES = {key: rules for key in SERVED if (rules := repeats_of(api_of(key)))}
 
 
 def lists_of(table: StructMeta) -> Iterator[tuple[str, Any]]:
@@ -56,9 +61,21 @@ def test_every_list_of_a_served_api_has_a_rule(key: ApiKey) -> None:
     check_rules(key.request_table, dict(RULES.get(key, {})), key.title)
 
 
-def test_no_rule_is_left_over() -> None:
-    assert set(RULES) <= set(SERVED)
-    assert all(RULES.values())
+@pytest.mark.parametrize("key", SERVED, ids=lambda key: key.stem)
+def test_the_module_of_an_api_opens_with_its_versions(key: ApiKey) -> None:
+    opening = Path(apis.__path__[0], f"{key.stem}.py").read_text().partition(":")[0]
+    found = re.match(r'"""(\w+)(?: \((\d+)\))?, (?:versions? )?(\d+)(?:(?: to |-| and )(\d+))?\b', opening)
+    assert found, opening
+    title, number, oldest, newest = found.groups()
+    assert (title, int(number or key)) == (key.title, key)
+    assert (int(oldest), int(newest or oldest)) == (key.oldest, key.newest)
+
+
+def test_every_handler_has_a_place_in_the_registry() -> None:
+    """What is served is found by the names of files: each belongs to a key."""
+    files = {path.stem for path in Path(apis.__path__[0]).glob("k[0-9]*.py")}
+    assert files == {key.stem for key in SERVED}
+    assert len(SERVED) > 60
 
 
 def at(number: int, offset: int = 0) -> FetchPartition:
@@ -102,11 +119,11 @@ def test_where_repeats_are_refused_two_are_left_to_be_seen() -> None:
     assert len(reduce(CreateTopicsRequest(topics=(new,) * 50), dict(RULES[ApiKey.CREATE_TOPICS])).topics) == 2
 
 
-def test_a_topic_of_metadata_goes_by_its_name_whatever_id_stands_beside_it() -> None:
-    named = [MetadataRequestTopic(name="t", topic_id=bytes([number]) * 16) for number in range(50)]
-    by_id = [MetadataRequestTopic(name=None, topic_id=b"x" * 16)] * 50
-    left = reduce(MetadataRequest(topics=(*named, *by_id)), dict(RULES[ApiKey.METADATA]))
-    assert left.topics == (named[-1], by_id[0])
+def test_a_topic_of_metadata_goes_by_its_id_whatever_name_stands_beside_it() -> None:
+    named = [MetadataRequestTopic(name=f"{number}", topic_id=b"x" * 16) for number in range(50)]
+    by_name = [MetadataRequestTopic(name="t")] * 50
+    left = reduce(MetadataRequest(topics=(*named, *by_name)), dict(RULES[ApiKey.METADATA]))
+    assert left.topics == (named[-1], by_name[0])
 
 
 def test_a_list_that_is_null_asks_for_everything_and_so_do_repeats_with_it() -> None:
@@ -173,7 +190,7 @@ def test_the_handler_of_each_api_gets_distinct_places(monkeypatch: pytest.Monkey
 
     keys = [key for key in SERVED if key in RULES]
     for key in keys:
-        monkeypatch.setattr(f"ixion.apis.{key.stem}.make", spy(key))
+        monkeypatch.setattr(f"ixion.broker.apis.{key.stem}.make", spy(key))
     with Broker() as broker, Asking(broker.bootstrap) as asking:
         for key in keys:
             for version in range(key.oldest, key.newest + 1):
@@ -240,6 +257,6 @@ def test_entries_are_joined_in_steps() -> None:
 
 
 def test_rules_that_change_nothing_are_left_out() -> None:
-    assert rules_of(ApiKey.PRODUCE) == {}
-    assert set(rules_of(ApiKey.FETCH)) == {"topics", "forgotten_topics_data"}
-    assert set(rules_of(ApiKey.CREATE_PARTITIONS)) == {"topics"}
+    assert changing(RULES[ApiKey.PRODUCE]) == {}
+    assert set(changing(RULES[ApiKey.FETCH])) == {"topics", "forgotten_topics_data"}
+    assert set(changing(RULES[ApiKey.CREATE_PARTITIONS])) == {"topics"}

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.apis.fetch_session import MAX_EPOCH, MIN_LIFE_MS, Cached, FetchSession, FetchSessions
-from ixion.replica.results import FetchWish
+from ixion.broker.apis.fetch_session import (
+    MAX_EPOCH,
+    MIN_LIFE_MS,
+    MOST_BYTES,
+    MOST_FOLLOWERS_BYTES,
+    Cached,
+    FetchSession,
+    FetchSessions,
+    size_of,
+)
+from ixion.broker.replica.results import FetchWish
 
 LATER = MIN_LIFE_MS + 1
 
@@ -87,3 +96,33 @@ def test_young_followers_keep_their_places() -> None:
     sessions = FetchSessions(1)
     make(sessions, 1, privileged=True)
     assert sessions.create(False, True, 50, 1) is None
+
+
+def grow(session: FetchSession, name: str, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        session.put((b"", name, number), FetchWish(name, b"", number, 0, 1))
+
+
+@pytest.mark.parametrize("privileged", [False, True])
+def test_sessions_have_a_budget_in_bytes(privileged: bool) -> None:
+    sessions = FetchSessions(1000)
+    size = MOST_FOLLOWERS_BYTES if privileged else MOST_BYTES
+    name = "\N{HATCHING CHICK}" + "x" * 32_000
+    first = make(sessions, 0, privileged=privileged)
+    each = size_of((b"", name, 0))
+    assert each > 128_000
+    grow(first, name, 0, size // each)
+    assert sessions.has_room_for(first)
+    second = make(sessions, 0, privileged=privileged)
+    grow(second, "t", 0, 10_000)
+    assert not sessions.has_room_for(second)
+    sessions.remove(second.id)
+    for number in range(10):
+        first.forget((b"", name, number))
+    assert sessions.has_room_for(first)
+    third = make(sessions, 0, privileged=privileged)
+    grow(third, "t", 0, 1_000)
+    assert sessions.has_room_for(third)
+    sessions.remove(first.id)
+    sessions.remove(third.id)
+    assert (sessions.bytes, sessions.followers_bytes) == (0, 0)

@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from ixion.apis import first_write
-from ixion.broker.broker import Broker as RealBroker
-from ixion.coordinators.txn.markers import Marker, Written
-from ixion.coordinators.txn.verification import Verified
-from ixion.log.producer_state import ProducerState
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
-from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ixion.protocol.registry import ApiKey
-from ixion.replica.append import Entry
-from ixion.replica.results import AppendResult
+from ixion.broker.apis import first_write
+from ixion.broker.coordinators.txn.markers import Marker, Written
+from ixion.broker.coordinators.txn.verification import Verified
+from ixion.broker.log.producer_state import ProducerState
+from ixion.broker.replica.append import Entry
+from ixion.broker.replica.results import AppendResult
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
+from ixion.language.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from ixion.timer.lane import Lane
 from ixion.timer.turns import Turn
@@ -156,7 +156,7 @@ def test_what_is_left_for_another_turn_of_the_loop_is_verified_anew(monkeypatch:
     open_ones = {("t", 0), ("t", 1)}
 
     def append(
-        _timeout: int, _acks: int, _origin: int, entries: list[Entry], done: Callable[[Any], None], waits: Any
+        _timeout: int, _acks: int, _origin: int, entries: list[Entry], done: Callable[[Any], None], waits: Any, _: Any
     ) -> None:
         appended.extend(entries)
         unanswered.append(lambda: done([AppendResult(*entry[:2]) for entry in entries]))

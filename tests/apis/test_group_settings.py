@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.config.dynamic import Source
 from ixion.config.setting import Kind
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k74_list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k74_list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 from tests.apis.settings import DELETE, SET, Edits, change, look, must_set, setting

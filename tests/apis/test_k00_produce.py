@@ -4,22 +4,22 @@ import socket
 
 import pytest
 
-from ixion.apis.k00_produce import STEP
-from ixion.broker.broker import Broker as RealBroker
-from ixion.model.errors import ErrorCode
-from ixion.model.ids import ZERO_ID
-from ixion.protocol.envelope import frame_request
-from ixion.protocol.headers import RequestHeader
-from ixion.protocol.messages.k00_produce import (
+from ixion.broker.apis.k00_produce import STEP
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.ids import ZERO_ID
+from ixion.language.protocol.envelope import frame_request
+from ixion.language.protocol.headers import RequestHeader
+from ixion.language.protocol.messages.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from ixion.protocol.registry import ApiKey
-from ixion.records.builder import BatchBuilder
-from ixion.records.compression import Codec
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.compression import Codec
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 from tests.log.support import batch, stored

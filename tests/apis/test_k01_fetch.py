@@ -4,12 +4,12 @@ import threading
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.log.prepare import Origin
-from ixion.model.errors import ErrorCode
-from ixion.model.ids import ZERO_ID
-from ixion.protocol.codec.sink import joined
-from ixion.protocol.messages.k01_fetch import (
+from ixion.broker.log.prepare import Origin
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.ids import ZERO_ID
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.protocol.messages.k01_fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -19,8 +19,8 @@ from ixion.protocol.messages.k01_fetch import (
     PartitionData,
     ReplicaState,
 )
-from ixion.protocol.registry import ApiKey
-from ixion.records.batches import iter_batches
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.batches import iter_batches
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 from tests.log.support import batch, marker
@@ -199,6 +199,19 @@ def test_the_limit_of_the_broker_holds_for_followers_as_well() -> None:
         ):
             part = only(fetch(asking, of(topic, at(current_leader_epoch=epoch)), replica=broker_id))
             assert (part.error_code, part.records or b"") == (code, b"")
+
+
+@pytest.mark.parametrize("version", [12, 15])
+def test_a_client_that_names_itself_replica_minus_two_is_a_consumer(
+    broker: Broker, asking: Asking, version: int
+) -> None:
+    """As in Kafka since 3.0; it read records ten minutes before they were due."""
+    settings: dict[str, object] = {"delivery_delay_mode": "fixed", "delivery_delay_ms": "600000"}
+    topic = filled(broker, f"minus-two-{version}", 2, 1, message_timestamp_type="LogAppendTime", **settings)
+    wanted = by_id(id_of(broker, topic)) if version >= BY_ID else of(topic)
+    for replica in (-1, -2, -3):
+        part = only(fetch(asking, wanted, replica=replica, version=version, min_bytes=0))
+        assert (part.error_code, part.high_watermark, offsets(part)) == (0, 0, [])
 
 
 def test_a_partition_that_is_named_a_thousand_times_is_watched_and_answered_once(broker: Broker) -> None:

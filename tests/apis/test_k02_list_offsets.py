@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.log.prepare import Origin
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k02_list_offsets import (
+from ixion.broker.log.prepare import Origin
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 from tests.log.support import batch, marker
@@ -168,3 +168,16 @@ def test_a_leader_that_does_not_know_its_high_watermark_yet(broker: Broker, aski
     assert ask(asking, "begun", LATEST, version=4).error_code == ErrorCode.LEADER_NOT_AVAILABLE
     assert found(ask(asking, "begun", LATEST, replica=-2))[1] == 1
     assert found(ask(asking, "begun", EARLIEST))[1] == 0
+    for timestamp in (50, 100, 101, MAX_TIMESTAMP):  # "none" would make a client skip to the end
+        for isolation in (0, 1):
+            part = ask(asking, "begun", timestamp, isolation=isolation)
+            assert part.error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert ask(asking, "begun", 50, version=4).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert found(ask(asking, "begun", 50, replica=-2)) == (100, 0, 0)
+
+    async def catch_up(real: RealBroker) -> None:
+        real.parts.replicas.partitions["begun", 0].log.raise_high_watermark(1)
+
+    broker.call(catch_up)
+    assert found(ask(asking, "begun", 50)) == (100, 0, 0)
+    assert found(ask(asking, "begun", 101)) == (-1, -1, -1)

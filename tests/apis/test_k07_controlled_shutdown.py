@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k07_controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k07_controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.asking import Asking, versions
 
 

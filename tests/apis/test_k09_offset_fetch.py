@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
-from ixion.protocol.messages.k09_offset_fetch import (
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.language.protocol.messages.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.group_kit import commit_request, group_broker
 from tests.apis.raw import Raw
 

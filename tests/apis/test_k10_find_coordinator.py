@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.apis.raw import Raw
 

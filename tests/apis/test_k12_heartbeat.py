@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k12_heartbeat import HeartbeatRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.apis.group_kit import group_broker, lone_member
 from tests.apis.raw import Raw

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.protocol.messages.k14_sync_group import SyncGroupRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k14_sync_group import SyncGroupRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.apis.group_kit import group_broker, join, sync
 from tests.apis.raw import Raw

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.protocol.messages.k15_describe_groups import DescribeGroupsRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k15_describe_groups import DescribeGroupsRequest
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.group_kit import SUBSCRIPTION, group_broker, lone_member
 from tests.apis.raw import Raw
 

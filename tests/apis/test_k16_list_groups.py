@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.protocol.messages.k16_list_groups import ListGroupsRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k16_list_groups import ListGroupsRequest
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.group_kit import commit_request, group_broker, lone_member
 from tests.apis.raw import Raw
 

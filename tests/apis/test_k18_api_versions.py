@@ -5,10 +5,11 @@ import struct
 
 import pytest
 
-from ixion.apis.served import BETWEEN_BROKERS, SERVED, UNLISTED
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ixion.protocol.registry import ApiKey
+from ixion.broker.apis.k18_api_versions import BETWEEN_BROKERS, UNLISTED
+from ixion.broker.apis.served import SERVED
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 
@@ -37,7 +38,7 @@ def test_every_version_tells_what_is_served(asking: Asking) -> None:
 
 def test_the_features_of_kafka_4_3_are_in_force(asking: Asking) -> None:
     levels = {each.name: each.max_version_level for each in ask(asking, 4).finalized_features}
-    assert levels == {"group.version": 1, "metadata.version": 30, "transaction.version": 2}
+    assert levels == {"group.version": 1, "metadata.version": 30, "share.version": 1, "transaction.version": 2}
 
 
 @pytest.mark.parametrize("name", ["", "-x", "x-", "a b", "ü", "a\n"])

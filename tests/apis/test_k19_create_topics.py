@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.metadata.image import TopicImage
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.config.dynamic import Source
-from ixion.metadata.image import TopicImage
-from ixion.model.errors import ErrorCode
-from ixion.model.ids import ZERO_ID
-from ixion.protocol.messages.k19_create_topics import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.ids import ZERO_ID
+from ixion.language.protocol.messages.k19_create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
@@ -17,7 +17,7 @@ from ixion.protocol.messages.k19_create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.model.ids import ZERO_ID
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ixion.protocol.messages.k20_delete_topics import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.ids import ZERO_ID
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.language.protocol.messages.k20_delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 

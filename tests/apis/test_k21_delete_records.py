@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k02_list_offsets import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from ixion.protocol.messages.k21_delete_records import (
+from ixion.language.protocol.messages.k21_delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 from tests.apis.filling import fill

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ixion.model.errors import ErrorCode
+from ixion.language.model.errors import ErrorCode
 from ixion.testing import Broker
 from tests.apis.raw import Raw
 from tests.apis.txn_kit import batch, init, init_answer, produce

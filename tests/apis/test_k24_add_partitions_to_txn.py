@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k24_add_partitions_to_txn import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.raw import Raw
 from tests.apis.txn_kit import add, end, init
 

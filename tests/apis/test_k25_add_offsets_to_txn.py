@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
-from ixion.protocol.messages.k65_describe_transactions import DescribeTransactionsRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
+from ixion.language.protocol.messages.k65_describe_transactions import DescribeTransactionsRequest
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.raw import Raw
 from tests.apis.txn_kit import init
 

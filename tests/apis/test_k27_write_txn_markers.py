@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k27_write_txn_markers import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k27_write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.raw import Raw
 from tests.apis.test_k61_describe_producers import open_since
 from tests.apis.txn_kit import add, batch, init, produce

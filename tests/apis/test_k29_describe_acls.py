@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.asking import Asking, versions
 
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.asking import Asking, versions
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from ixion.config.dynamic import Source
 from ixion.config.setting import Kind
-from ixion.model.errors import ErrorCode
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 from tests.apis.settings import BROKER, LOGGER, TOPIC, look, must_set, setting

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from ixion.config.dynamic import Source
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k33_alter_configs import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k33_alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResponse,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 from tests.apis.settings import BROKER, LOGGER, TOPIC, must_set, setting

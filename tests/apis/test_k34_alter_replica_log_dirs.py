@@ -9,17 +9,17 @@ from threading import Event, Thread
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.log.mover import Mover
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k34_alter_replica_log_dirs import (
+from ixion.broker.log.mover import Mover
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k34_alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
 )
-from ixion.protocol.messages.k35_describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k35_describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 from tests.apis.filling import fill
@@ -216,7 +216,7 @@ def test_what_cannot_be(paths: list[str]) -> None:
         assert places(asking)["t", 0] == [(home, False)]
 
 
-def test_delayed_records_stay_where_they_wait_and_come_to_the_partition_that_has_moved(paths: list[str]) -> None:
+def test_delayed_records_move_with_their_partition(paths: list[str]) -> None:
     with start(paths) as broker, Asking(broker.bootstrap) as asking:
         broker.create_topic("t", delivery_delay_mode="record")
         producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
@@ -227,7 +227,7 @@ def test_delayed_records_stay_where_they_wait_and_come_to_the_partition_that_has
         assert move(asking, there, "__delay.t", 0) == [(0, ErrorCode.POLICY_VIOLATION)]
         assert move(asking, there, "t", 0) == [(0, ErrorCode.NONE)]
         wait_until(lambda: places(asking)["t", 0] == [(there, False)])
-        assert places(asking)["__delay.t", 0] == [(here, False)]
+        assert places(asking)["__delay.t", 0] == [(there, False)]
         producer.produce("t", b"near", headers={"x-deliver-after-ms": "0", "x-schedule-id": "a"})
         assert producer.flush(60) == 0
         consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g", "log_level": 0})

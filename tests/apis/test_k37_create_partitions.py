@@ -6,15 +6,17 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k37_create_partitions import (
+from ixion.broker.controller.controller import Controller
+from ixion.broker.controller.queue import ChangeQueue
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k37_create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 from tests.apis.filling import fill
@@ -101,3 +103,33 @@ def test_the_partitions_of_one_request_are_limited(broker: Broker, asking: Askin
     for validate_only in (True, False):
         assert {code for _, code in grow(asking, *both, validate_only=validate_only)} == {ErrorCode.POLICY_VIOLATION}
     assert grow(asking, both[0], validate_only=True) == [("wide", ErrorCode.NONE)]
+
+
+def test_the_timeout_is_that_of_the_whole_request(broker: Broker, asking: Asking) -> None:
+    """The change of one topic waits for its turn, so none is done in time; the ones after it are never begun."""
+
+    def queue_of(running: RealBroker) -> ChangeQueue:
+        controller = running.parts.controller
+        assert isinstance(controller, Controller)
+        return controller.queue
+
+    async def hold(running: RealBroker) -> None:
+        await queue_of(running).turn.acquire()
+
+    async def release(running: RealBroker) -> None:
+        queue_of(running).turn.release()
+
+    request = CreatePartitionsRequest(topics=(wish("late", 2), wish("t", 50)), timeout_ms=1, validate_only=False)
+    broker.create_topic("late")
+    before = count(broker, "t")
+    broker.call(hold)
+    try:
+        results = asking.ask(request, CreatePartitionsResponse).results
+    finally:
+        broker.call(release)
+    assert [(each.name, each.error_code) for each in results] == [
+        ("late", ErrorCode.REQUEST_TIMED_OUT),
+        ("t", ErrorCode.REQUEST_TIMED_OUT),
+    ]
+    assert grow(asking, wish("late", 3)) == [("late", ErrorCode.NONE)]  # after the one that was under way
+    assert count(broker, "t") == before

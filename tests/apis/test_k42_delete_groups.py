@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.protocol.messages.k09_offset_fetch import OffsetFetchRequest
-from ixion.protocol.messages.k42_delete_groups import DeleteGroupsRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k09_offset_fetch import OffsetFetchRequest
+from ixion.language.protocol.messages.k42_delete_groups import DeleteGroupsRequest
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.group_kit import commit_request, group_broker, lone_member
 from tests.apis.raw import Raw
 

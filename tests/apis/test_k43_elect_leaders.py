@@ -4,10 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k43_elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
-from ixion.protocol.registry import ApiKey
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k43_elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    TopicPartitions,
+)
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 from tests.apis.filling import fill

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.config_node import encode_config, read_config
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.config.dynamic import Source
-from ixion.metadata import paths
-from ixion.metadata.config_node import encode_config, read_config
-from ixion.model.errors import ErrorCode
+from ixion.language.model.errors import ErrorCode
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 from tests.apis.settings import (

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k45_alter_partition_reassignments import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k46_list_partition_reassignments import (
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,

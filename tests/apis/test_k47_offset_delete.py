@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from ixion.protocol.messages.k09_offset_fetch import OffsetFetchRequest
-from ixion.protocol.messages.k47_offset_delete import (
+from ixion.language.protocol.messages.k09_offset_fetch import OffsetFetchRequest
+from ixion.language.protocol.messages.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.group_kit import commit_request, group_broker, lone_member
 from tests.apis.raw import Raw
 

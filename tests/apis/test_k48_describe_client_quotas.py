@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k48_describe_client_quotas import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k48_describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.asking import Asking, versions
 
 USER = ComponentData(entity_type="user", match_type=0, match="a")

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k50_describe_user_scram_credentials import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k50_describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     UserName,

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k50_describe_user_scram_credentials import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k50_describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
-from ixion.protocol.messages.k51_alter_user_scram_credentials import (
+from ixion.language.protocol.messages.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     ScramCredentialDeletion,

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k55_describe_quorum import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k55_describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     PartitionData,
     ResponsePartitionData,
     TopicData,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k56_alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k56_alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.asking import Asking, versions
 
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ixion.protocol.messages.k57_update_features import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.language.protocol.messages.k57_update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking, versions
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k65_describe_transactions import DescribeTransactionsRequest, TransactionState
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k65_describe_transactions import DescribeTransactionsRequest, TransactionState
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.raw import Raw
 from tests.apis.txn_kit import add, end, init
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k66_list_transactions import ListTransactionsRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k66_list_transactions import ListTransactionsRequest
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.raw import Raw
 from tests.apis.txn_kit import add, init
 

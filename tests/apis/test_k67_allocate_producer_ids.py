@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k67_allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
 from tests.apis.asking import Asking
 
 

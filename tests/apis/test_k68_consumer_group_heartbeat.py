@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from ixion.protocol.messages.k44_incremental_alter_configs import (
+from ixion.language.protocol.messages.k44_incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from ixion.protocol.messages.k57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from ixion.protocol.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from ixion.language.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ixion.language.protocol.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.group_kit import commit_request, group_broker
 from tests.apis.raw import Raw
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from ixion.protocol.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ixion.language.protocol.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.group_kit import group_broker, lone_member
 from tests.apis.raw import Raw
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
-from ixion.model.ids import ZERO_ID
-from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ixion.protocol.messages.k71_get_telemetry_subscriptions import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.ids import ZERO_ID
+from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.language.protocol.messages.k71_get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.asking import Asking
 
 

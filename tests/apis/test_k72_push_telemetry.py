@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.model.ids import ZERO_ID
-from ixion.protocol.messages.k72_push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.ids import ZERO_ID
+from ixion.language.protocol.messages.k72_push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from tests.apis.asking import Asking
 
 

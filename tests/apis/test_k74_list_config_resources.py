@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k74_list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k74_list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ixion.apis.leaders import leader_of
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.apis.leaders import leader_of
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.testing.broker import Broker
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from devtools.stalls import LIMIT_MS
-from ixion.broker.broker import Broker as RealBroker
-from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
-from ixion.protocol.messages.k42_delete_groups import DeleteGroupsRequest
-from ixion.protocol.registry import ApiKey
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.language.protocol.messages.k42_delete_groups import DeleteGroupsRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from ixion.timer import turns
 from tests.apis.raw import Raw

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from ixion.apis.call import Call
-from ixion.apis.own_task import in_own_task
-from ixion.metadata.errors import SessionExpiredError
-from ixion.wire.answer import LATER
+from ixion.broker.apis.call import Call
+from ixion.broker.apis.own_task import in_own_task
+from ixion.broker.metadata.errors import SessionExpiredError
+from ixion.language.wire.answer import LATER
 
 
 @pytest.mark.parametrize(

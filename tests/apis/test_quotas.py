@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,34 +10,42 @@ from typing import Any
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from ixion.protocol.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from ixion.protocol.messages.k37_create_partitions import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.protocol.messages.k00_produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ixion.language.protocol.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ixion.language.protocol.messages.k37_create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from ixion.protocol.messages.k48_describe_client_quotas import (
+from ixion.language.protocol.messages.k48_describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from ixion.protocol.messages.k49_alter_client_quotas import (
+from ixion.language.protocol.messages.k49_alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     EntityData,
     EntryData,
     OpData,
 )
-from ixion.protocol.registry import ApiKey
-from ixion.records.builder import BatchBuilder
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.builder import BatchBuilder
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 from tests.apis.raw import Raw
+from tests.apis.share_kit import Member, initialize, parts_of
+from tests.apis.test_k01_fetch import id_of
 from tests.network.harness import request_bytes
 
 ANYBODY = (("user", None),)
@@ -145,11 +154,38 @@ def test_a_consumer_that_is_too_fast_must_wait(broker: Broker, admin: Asking) ->
         assert held(broker) == 1
 
 
+def test_a_member_of_a_share_group_that_is_too_fast_must_wait(broker: Broker, admin: Asking) -> None:
+    for _ in range(4):
+        admin.ask(produce(), ProduceResponse, 9)
+    topic_id = id_of(broker, "t")
+    initialize(broker, "sharers", topic_id)
+    alter(admin, (("client-id", "asking"),), consumer_byte_rate=1_000)
+    one = Member(broker, "sharers", topic_id)
+    answer = one.fetch(max_records=5_000, max_bytes=10**8)
+    assert 50_000 < len(joined([parts_of(answer)[0].records or b""])) < 60_000
+    assert answer.throttle_time_ms > 35_000
+    one.close()
+
+
 def test_time_of_the_broker_is_limited(broker: Broker, admin: Asking) -> None:
     alter(admin, (("user", "ANONYMOUS"), ("client-id", "asking")), request_percentage=0.000001)
     with Asking(broker.bootstrap) as client:
         assert client.ask(MetadataRequest(topics=None), MetadataResponse).throttle_time_ms == 1_000
     assert held(broker) in (0, 1)
+
+
+def test_time_on_worker_threads_counts(broker: Broker, admin: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The turns of the loop stay far below 50 %, and each piece of work on a thread takes a minute."""
+    minutes = itertools.count(0, 60_000_000_000)
+    monkeypatch.setattr("ixion.broker.replica.fair_workers.thread_time_ns", lambda: next(minutes))
+    broker.create_topic("recoded", 1, compression_type="gzip")
+    alter(admin, (("user", "ANONYMOUS"), ("client-id", "asking")), request_percentage=50)
+    request = produce(500_000)
+    topic = request.topic_data[0].replace(name="recoded")
+    with Asking(broker.bootstrap) as client:
+        answer = client.ask(request.replace(topic_data=(topic,)), ProduceResponse, 9)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    assert answer.throttle_time_ms == 1_000
 
 
 def test_quotas_are_described(broker: Broker, admin: Asking) -> None:

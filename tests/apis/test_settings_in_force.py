@@ -12,13 +12,13 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.config_node import encode_config
+from ixion.broker.metadata.node import Create, Operation, Set
+from ixion.broker.metadata.notification_node import encode_config_change
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.config.dynamic import Source
-from ixion.metadata import paths
-from ixion.metadata.config_node import encode_config
-from ixion.metadata.node import Create, Operation, Set
-from ixion.metadata.notification_node import encode_config_change
-from ixion.model.errors import ErrorCode
+from ixion.language.model.errors import ErrorCode
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 from tests.apis.filling import fill

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from ixion.apis.call import Call
-from ixion.apis.sliced import sliced
-from ixion.protocol.messages.k12_heartbeat import HeartbeatResponse
+from ixion.broker.apis.call import Call
+from ixion.broker.apis.sliced import sliced
+from ixion.language.protocol.messages.k12_heartbeat import HeartbeatResponse
+from ixion.language.wire.answer import LATER
 from ixion.timer.lane import Lane
 from ixion.timer.turns import Steps
-from ixion.wire.answer import LATER
 
 ANSWER = HeartbeatResponse(error_code=0)
 ENDLESS = 10_000_000

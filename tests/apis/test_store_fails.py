@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.metadata.errors import ConnectionLostError, SessionExpiredError, StoreUnusableError
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from ixion.broker.metadata.errors import ConnectionLostError, SessionExpiredError, StoreUnusableError
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.log.cleaner import Cleaner
-from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from ixion.protocol.registry import ApiKey
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.apis.raw import Raw
 from tests.apis.reading import read_all

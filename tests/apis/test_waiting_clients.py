@@ -9,13 +9,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from ixion.protocol.messages.k15_describe_groups import DescribeGroupsRequest
-from ixion.protocol.registry import ApiKey
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ixion.language.protocol.messages.k15_describe_groups import DescribeGroupsRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.apis.raw import Raw
 from tests.apis.txn_kit import init

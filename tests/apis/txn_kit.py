@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest
-from ixion.protocol.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from ixion.protocol.messages.k26_end_txn import EndTxnRequest
-from ixion.protocol.registry import ApiKey
-from ixion.records.builder import BatchBuilder
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdRequest
+from ixion.language.protocol.messages.k24_add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from ixion.language.protocol.messages.k26_end_txn import EndTxnRequest
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.builder import BatchBuilder
 from tests.apis.raw import Raw
 
 TRANSACTION = 1  # type of key in FindCoordinator

@@ -7,7 +7,7 @@ Producer ids are shown as differences to the first one, offsets not at all.
 
 from __future__ import annotations
 
-from ixion.model.errors import ErrorCode
+from ixion.language.model.errors import ErrorCode
 from tests.apis.raw import Raw
 from tests.apis.test_k25_add_offsets_to_txn import add_offsets
 from tests.apis.test_k28_txn_offset_commit import commit as commit_offset

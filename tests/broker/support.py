@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from ixion.broker.broker import Broker
-from ixion.broker.parts import Options
+from ixion.broker.log.files import Files
+from ixion.broker.startup.broker import Broker
+from ixion.broker.startup.parts import Options
 from ixion.config.sources import load
-from ixion.log.files import Files
 
 T = TypeVar("T")
 

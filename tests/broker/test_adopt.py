@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.adopt import KEEP_ALL
-from ixion.broker.broker import Broker
-from ixion.broker.errors import StartupError
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.manager import LogManager
-from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.manager import LogManager
+from ixion.broker.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
+from ixion.broker.startup.adopt import KEEP_ALL
+from ixion.broker.startup.broker import Broker
+from ixion.broker.startup.errors import StartupError
 from tests.broker.support import broker_on, broker_with, run, running
 from tests.broker.test_restart import create
 from tests.log.support import NOW, QuickFiles, batch, stored

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.recurring_tasks import bring_back
-from ixion.controller.planning import NewTopic
-from ixion.metadata.errors import StoreFullError
-from ixion.metadata.node import Operation, Result
-from ixion.model.errors import ErrorCode
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.metadata.errors import StoreFullError
+from ixion.broker.metadata.node import Operation, Result
+from ixion.broker.startup.recurring_tasks import bring_back
+from ixion.language.model.errors import ErrorCode
 from tests.broker.support import broker_with, run
 from tests.broker.test_restart import create, produce, values
 from tests.log.support import QuickFiles

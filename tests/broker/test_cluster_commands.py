@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.testing import Broker, Cluster
 from tests.cli.harness import Ixion
 from tests.web.prometheus import Key, parse, value
@@ -85,7 +85,7 @@ def test_a_broker_is_drained(ixion: Ixion) -> None:
     assert "there is no broker 7; there are 1, 2, 3" in ixion.refused("cluster", "drain", "7", code=2)
     ixion("topic", "create", f"{topic}-all", "-r", "3")
     assert "has 3 replicas, but 2 brokers are left for it" in ixion.refused("cluster", "drain", "3", code=2)
-    ixion("topic", "delete", f"{topic}-all")
+    ixion("topic", "delete", "--yes", f"{topic}-all")
 
 
 def test_preferred_leaders_are_elected_and_trouble_is_shown(ixion: Ixion, three: Cluster) -> None:

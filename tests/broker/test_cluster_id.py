@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ixion.broker.parts import Parts
-from ixion.broker.steps_identity import cluster_id
-from ixion.metadata import paths
-from ixion.metadata.cluster_node import encode_cluster_id
-from ixion.metadata.errors import NodeExistsError, NoNodeError
-from ixion.metadata.node import Create
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.cluster_node import encode_cluster_id
+from ixion.broker.metadata.errors import NodeExistsError, NoNodeError
+from ixion.broker.metadata.node import Create
+from ixion.broker.startup.parts import Parts
+from ixion.broker.startup.steps_identity import cluster_id
 from tests.broker.support import run
 
 

@@ -7,16 +7,16 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ixion.broker.config_changes import KEPT_MS, ConfigChanges
-from ixion.controller.configs import operations_to_configure
-from ixion.metadata import paths
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.ensure import ensure
-from ixion.metadata.errors import ConnectionLostError, MetadataError, SessionExpiredError
-from ixion.metadata.image import ClusterImage, TopicImage
-from ixion.metadata.node import Node
-from ixion.metadata.notification_node import encode_config_change
-from ixion.metadata.on_loop import EmbeddedEngine, LoopSession
+from ixion.broker.controller.configs import operations_to_configure
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.ensure import ensure
+from ixion.broker.metadata.errors import ConnectionLostError, MetadataError, SessionExpiredError
+from ixion.broker.metadata.image import ClusterImage, TopicImage
+from ixion.broker.metadata.node import Node
+from ixion.broker.metadata.notification_node import encode_config_change
+from ixion.broker.metadata.on_loop import EmbeddedEngine, LoopSession
+from ixion.broker.startup.config_changes import KEPT_MS, ConfigChanges
 from tests.broker.support import run
 
 
@@ -62,8 +62,9 @@ class Stage:
         return session
 
     async def set(self, topic: str, value: str) -> None:
-        exists = await self.session.exists(paths.config("topics", topic)) is not None
-        await self.session.multi(operations_to_configure("topics", topic, {"retention.ms": value}, exists))
+        stat = await self.session.exists(paths.config("topics", topic))
+        version = None if stat is None else stat.version
+        await self.session.multi(operations_to_configure("topics", topic, {"retention.ms": value}, version))
 
     def configs(self) -> list[str | None]:
         return [self.image.topics[name].config.get("retention.ms") for name in ("t", "u")]

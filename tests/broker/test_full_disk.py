@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from devtools.parts import do_without
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.group_kit import commit_request
 from tests.apis.raw import Raw
 from tests.apis.txn_kit import produce

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.replica.internal_topic import GROUP_OFFSETS, INTERNAL, TRANSACTION_STATE
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.config.errors import InvalidSettingError
 from ixion.config.listeners import listeners
 from ixion.config.sources import load
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ixion.protocol.registry import ApiKey
-from ixion.records.builder import BatchBuilder
-from ixion.replica.internal_topic import GROUP_OFFSETS, INTERNAL, TRANSACTION_STATE
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.builder import BatchBuilder
 from ixion.testing import Broker
 from tests.apis.raw import Raw
 from tests.web.prometheus import parse, value

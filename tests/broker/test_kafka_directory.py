@@ -13,10 +13,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from devtools.kafka import RealKafka
 from devtools.parts import need
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.testing import Broker
 from tests.apis.raw import Raw
 from tests.apis.test_k65_describe_transactions import describe
+from tests.names import drawn
 from tests.real_clients.drivers import CODECS, DRIVERS, Message
 
 pytestmark = pytest.mark.skipif(
@@ -24,13 +25,16 @@ pytestmark = pytest.mark.skipif(
     reason="a JVM takes seconds: once is enough, compiled",
 )
 
+GROUP, OLD, NEW = (drawn(name) for name in ("g", "old", "new"))
+X, Y, OPEN, LATE = (drawn(name) for name in ("x", "y", "open", "late"))
+MORE = [drawn("more") for _ in range(12)]
 ABORTS = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 CONFLUENT = DRIVERS[0]
 STATES = ["CompleteCommit", "CompleteAbort", "Ongoing", "Ongoing"]  # of x, y, open and late
 MESSAGES = [Message(b"k%d" % number, b"v" * number, (("n", b"%d" % number),)) for number in range(50)]
 
 
-def commit(bootstrap: str, topic: str, offset: int, group: str = "g", note: str = "", **settings: Any) -> None:
+def commit(bootstrap: str, topic: str, offset: int, group: str = GROUP, note: str = "", **settings: Any) -> None:
     """As a member, if there are settings to be one with."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, **settings})
     if settings:
@@ -41,7 +45,7 @@ def commit(bootstrap: str, topic: str, offset: int, group: str = "g", note: str 
     consumer.close()
 
 
-def committed(bootstrap: str, topic: str, group: str = "g") -> tuple[int, str | None]:
+def committed(bootstrap: str, topic: str, group: str = GROUP) -> tuple[int, str | None]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=20)
     consumer.close()
@@ -61,8 +65,8 @@ def begin(bootstrap: str, topic: str, name: str, value: bytes, timeout_ms: int =
 
 def transact(bootstrap: str, topic: str) -> None:
     """One transaction that is kept and one that is not."""
-    begin(bootstrap, topic, "x", b"kept").commit_transaction(20)
-    begin(bootstrap, topic, "y", b"dropped").abort_transaction(20)
+    begin(bootstrap, topic, X, b"kept").commit_transaction(20)
+    begin(bootstrap, topic, Y, b"dropped").abort_transaction(20)
 
 
 def states(bootstrap: str, *names: str) -> list[str]:
@@ -86,6 +90,8 @@ def test_there_and_back(tmp_path: Path) -> None:
             CONFLUENT.produce(kafka.bootstrap, f"t-{codec}", MESSAGES, codec=codec)
         transact(kafka.bootstrap, "t-none")
         commit(kafka.bootstrap, "t-lz4", 17)
+        for number, group in enumerate(MORE):
+            commit(kafka.bootstrap, "t-none", number, group)
     logs = tmp_path / "logs"
     with Broker({ABORTS: 3_600_000}, data=logs) as broker:
 
@@ -99,29 +105,31 @@ def test_there_and_back(tmp_path: Path) -> None:
             assert CONFLUENT.read(broker.bootstrap, f"t-{codec}", 0, len(MESSAGES)) == MESSAGES
         assert CONFLUENT.read(broker.bootstrap, "t-none", len(MESSAGES), 1, committed=True)[0].value == b"kept"
         assert committed(broker.bootstrap, "t-lz4") == (17, "")
-        assert states(broker.bootstrap, "x", "y") == ["CompleteCommit", "CompleteAbort"]
+        assert [committed(broker.bootstrap, "t-none", group)[0] for group in MORE] == list(range(len(MORE)))
+        assert states(broker.bootstrap, X, Y) == ["CompleteCommit", "CompleteAbort"]
         assert CONFLUENT.produce(broker.bootstrap, "t-zstd", MESSAGES, codec="gzip") == list(range(50, 100))
         commit(broker.bootstrap, "t-lz4", 23, note="by a stranger")
-        commit(broker.bootstrap, "t-lz4", 24, "old", "by a member", **{"session.timeout.ms": 6_000})
-        commit(broker.bootstrap, "t-lz4", 25, "new", "by a new member", **{"group.protocol": "consumer"})
+        commit(broker.bootstrap, "t-lz4", 24, OLD, "by a member", **{"session.timeout.ms": 6_000})
+        commit(broker.bootstrap, "t-lz4", 25, NEW, "by a new member", **{"group.protocol": "consumer"})
         transact(broker.bootstrap, "t-gzip")
-        begun = begin(broker.bootstrap, "t-gzip", "open", b"never seen")
-        reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "old"})
+        begun = begin(broker.bootstrap, "t-gzip", OPEN, b"never seen")
+        reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": OLD})
         begun.send_offsets_to_transaction([TopicPartition("t-lz4", 0, 50)], reader.consumer_group_metadata(), 20)
         reader.close()
-        late = begin(broker.bootstrap, "t-gzip", "late", b"never seen", timeout_ms=1_000)
-        assert states(broker.bootstrap, "x", "y", "open", "late") == STATES
+        late = begin(broker.bootstrap, "t-gzip", LATE, b"never seen", timeout_ms=1_000)
+        assert states(broker.bootstrap, X, Y, OPEN, LATE) == STATES
     assert not list(logs.glob("*-stray"))
     both = {"group.coordinator.rebalance.protocols": "classic,consumer", ABORTS: "200"}
     with RealKafka("3.9.1", tmp_path, cluster_id=kafka.cluster_id, properties=both) as kafka:
         assert CONFLUENT.read(kafka.bootstrap, "t-zstd", 0, 100) == MESSAGES * 2
         assert committed(kafka.bootstrap, "t-lz4") == (23, "by a stranger")
-        assert committed(kafka.bootstrap, "t-lz4", "new") == (25, "by a new member")
+        assert [committed(kafka.bootstrap, "t-none", group)[0] for group in MORE] == list(range(len(MORE)))
+        assert committed(kafka.bootstrap, "t-lz4", NEW) == (25, "by a new member")
         assert CONFLUENT.produce(kafka.bootstrap, "t-zstd", MESSAGES) == list(range(100, 150))
-        assert states(kafka.bootstrap, "x", "y", "open") == STATES[:3]
-        begin(kafka.bootstrap, "t-gzip", "open", b"seen").commit_transaction(20)
-        until(lambda: states(kafka.bootstrap, "open", "late") == ["CompleteCommit", "CompleteAbort"])
+        assert states(kafka.bootstrap, X, Y, OPEN) == STATES[:3]
+        begin(kafka.bootstrap, "t-gzip", OPEN, b"seen").commit_transaction(20)
+        until(lambda: states(kafka.bootstrap, OPEN, LATE) == ["CompleteCommit", "CompleteAbort"])
         seen = CONFLUENT.read(kafka.bootstrap, "t-gzip", len(MESSAGES), 2, committed=True)
         assert [each.value for each in seen] == [b"kept", b"seen"]
-        assert committed(kafka.bootstrap, "t-lz4", "old") == (24, "by a member"), "and nothing pending"
+        assert committed(kafka.bootstrap, "t-lz4", OLD) == (24, "by a member"), "and nothing pending"
     del begun, late

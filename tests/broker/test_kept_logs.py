@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.broker.kept_logs import KeptLogs
-from ixion.log import kept
-from ixion.log.clean_shutdown import write_marker
-from ixion.log.kept import FILE_NAME, read_kept_since, write_kept_since
-from ixion.log.manager import LogManager
-from ixion.metadata import paths
-from ixion.metadata.broker_node import decode_registration
+from ixion.broker.log import kept
+from ixion.broker.log.clean_shutdown import write_marker
+from ixion.broker.log.kept import FILE_NAME, read_kept_since, write_kept_since
+from ixion.broker.log.manager import LogManager
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.broker_node import decode_registration
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.broker.startup.kept_logs import KeptLogs
 from ixion.testing import Cluster
 from tests.log.support import Clock, QuickFiles, batch
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.coordinators.group.consumer.group import ConsumerGroup
-from ixion.protocol.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from ixion.protocol.registry import ApiKey
+from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.protocol.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ixion.language.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.apis.raw import Raw
 

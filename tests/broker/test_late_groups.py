@@ -9,26 +9,26 @@ from types import SimpleNamespace
 
 from confluent_kafka import Consumer, Producer
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.broker.late_groups import LateGroups
-from ixion.broker.late_transactions import LateTransactions
-from ixion.broker.parts import Parts
-from ixion.broker.steps_service import import_if_kept
-from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
+from ixion.broker.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.broker.startup.late_groups import LateGroups
+from ixion.broker.startup.late_transactions import LateTransactions
+from ixion.broker.startup.parts import Parts
+from ixion.broker.startup.steps_service import import_if_kept
 from ixion.testing import Broker
 from tests.broker.served import environment
 
 NOT_AT_START = (
     *(f"ixion.broker.{name}" for name in ("adopt", "certificates", "reopening")),
     "ixion.clients",
-    "ixion.controller.cluster",
-    "ixion.coordinators.group",
-    "ixion.coordinators.txn",
-    "ixion.log.compaction",
+    "ixion.broker.controller.cluster",
+    "ixion.broker.coordinators.group",
+    "ixion.broker.coordinators.txn",
+    "ixion.broker.log.compaction",
     "ixion.pipelines",
-    "ixion.protocol.messages.k11_join_group",
-    "ixion.security.gate",
-    *(f"ixion.web.{name}" for name in ("families", "http", "pages")),
+    "ixion.language.protocol.messages.k11_join_group",
+    "ixion.broker.security.gate",
+    *(f"ixion.broker.web.{name}" for name in ("families", "http", "pages")),
     *("backports.zstd", "cramjam", "ctypes", "lz4", "lzma", "pyspark", "random", "re2", "rich", "shutil"),
     *("typer", "uuid"),
 )
@@ -41,7 +41,7 @@ DATACLASSES = {
 
 CODE = """
 import sys
-import ixion.cli.serve as serve
+import ixion.cli.serve.run as serve
 def announce(broker, quiet):
     print([name for name in {names!r} if name in sys.modules])
     modules = [module for name, module in sys.modules.items() if name.startswith("ixion.")]
@@ -111,4 +111,4 @@ def test_a_broker_with_a_replica_of_a_coordinators_topic_imports_its_code_on_a_w
     import_if_kept(parts, TRANSACTION_STATE, transactions.import_code)
     assert asked[1:] == [("workers", transactions.import_code)]
     transactions.import_code()
-    assert "ixion.apis.first_write" in sys.modules
+    assert "ixion.broker.apis.first_write" in sys.modules

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from ixion.broker import leaving
+from ixion.broker.startup import leaving
 
 
 class Server:

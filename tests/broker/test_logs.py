@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.broker.logs import configure_logs
+from ixion.broker.startup.logs import configure_logs
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ixion.broker.membership import make_control
-from ixion.metadata import paths
-from ixion.metadata.node import ANY_VERSION, Check, Node, Operation, Result, Stat
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.node import ANY_VERSION, Check, Node, Operation, Result, Stat
+from ixion.broker.startup.membership import make_control
 from tests.broker.support import run
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.memory import BUSY, MUCH, MemoryKeeping, MemoryReturn, trim_heap
+from ixion.broker.startup.memory import BUSY, MUCH, MemoryKeeping, MemoryReturn, trim_heap
 
 
 def test_memory_is_given_back_once_much_was_unsent_and_is_no_more() -> None:
@@ -66,7 +66,7 @@ def test_the_c_library_gives_freed_memory_back() -> None:
 
 FAULTS = """
 import resource, sys
-from ixion.broker.memory import keep_freed_memory
+from ixion.broker.startup.memory import keep_freed_memory
 if sys.argv[1] == "keep":
     keep_freed_memory()
 def faults():

@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from ixion.broker.errors import StartupError
-from ixion.broker.pages import PagesAt, bind_pages
-from ixion.web.server import WebServer
+from ixion.broker.startup.errors import StartupError
+from ixion.broker.startup.pages import PagesAt, bind_pages
+from ixion.broker.web.server import WebServer
 
 
 def test_taken_by_another_is_a_reason_or_an_error() -> None:

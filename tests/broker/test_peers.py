@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from ixion.broker.peers import check_peers, connect_to
+from ixion.broker.startup.peers import check_peers, connect_to
 from ixion.clients.address import Address
 from ixion.clients.channel import Channel
 from ixion.clients.faults import AuthenticationError
 from ixion.config.broker import BrokerConfig
 from ixion.config.dynamic import DynamicConfig, Level
 from ixion.config.errors import InvalidSettingError
-from ixion.protocol.messages.k03_metadata import MetadataRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.security.identity_provider import Provider
 from tests.security.secured import Secured

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ixion.broker.broker import Broker
-from ixion.broker.parts import Options
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.startup.broker import Broker
+from ixion.broker.startup.parts import Options
 from ixion.config.sources import load
-from ixion.controller.planning import NewTopic
-from ixion.model.errors import ErrorCode
+from ixion.language.model.errors import ErrorCode
 from tests.broker.support import run
 
 

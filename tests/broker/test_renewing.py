@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from ixion.broker import renewing
-from ixion.broker.renewing import Renewal
-from ixion.metadata.errors import ConnectionLostError
+from ixion.broker.metadata.errors import ConnectionLostError
+from ixion.broker.startup import renewing
+from ixion.broker.startup.renewing import Renewal
 from tests.broker.support import run
 
 

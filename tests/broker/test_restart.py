@@ -9,26 +9,26 @@ from typing import Any
 
 import pytest
 
-from ixion.broker import startup
-from ixion.broker.broker import Broker
-from ixion.broker.errors import StartupError
-from ixion.broker.parts import Parts
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.coordinators.txn.sending import MarkerSender
+from ixion.broker.coordinators.txn.states import ENDING
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.files import Files
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
+from ixion.broker.log.partition_metadata import FILE_NAME as PARTITION_METADATA
+from ixion.broker.log.partition_metadata import write_topic_id
+from ixion.broker.log.prepare import Origin
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.config_node import encode_config
+from ixion.broker.replica.internal_topic import TRANSACTION_STATE
+from ixion.broker.replica.results import AppendResult
+from ixion.broker.startup import steps as startup
+from ixion.broker.startup.broker import Broker
+from ixion.broker.startup.errors import StartupError
+from ixion.broker.startup.parts import Parts
 from ixion.config.topic import warn_once
-from ixion.controller.planning import NewTopic
-from ixion.coordinators.txn.sending import MarkerSender
-from ixion.coordinators.txn.states import ENDING
-from ixion.log.config import LogConfig
-from ixion.log.files import Files
-from ixion.log.manager import LogManager
-from ixion.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
-from ixion.log.partition_metadata import FILE_NAME as PARTITION_METADATA
-from ixion.log.partition_metadata import write_topic_id
-from ixion.log.prepare import Origin
-from ixion.metadata import paths
-from ixion.metadata.config_node import encode_config
-from ixion.model.errors import ErrorCode
-from ixion.replica.internal_topic import TRANSACTION_STATE
-from ixion.replica.results import AppendResult
+from ixion.language.model.errors import ErrorCode
 from tests.broker.support import broker_on, run, running
 from tests.log.support import NOW, batch, stored
 

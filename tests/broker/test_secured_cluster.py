@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 
 from devtools.zookeeper import RealZooKeeper
-from ixion.broker.broker import Broker
-from ixion.broker.errors import StartupError
-from ixion.broker.parts import Options
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.log.files import Files
+from ixion.broker.log.prepare import Origin
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.config_node import encode_config
+from ixion.broker.metadata.ensure import ensure
+from ixion.broker.metadata.zookeeper.session import open_session
+from ixion.broker.replica.results import AppendResult
+from ixion.broker.startup.broker import Broker
+from ixion.broker.startup.errors import StartupError
+from ixion.broker.startup.parts import Options
 from ixion.config.sources import load
-from ixion.controller.planning import NewTopic
-from ixion.log.files import Files
-from ixion.log.prepare import Origin
-from ixion.metadata import paths
-from ixion.metadata.config_node import encode_config
-from ixion.metadata.ensure import ensure
-from ixion.metadata.zookeeper.session import open_session
-from ixion.model.errors import ErrorCode
-from ixion.replica.results import AppendResult
-from ixion.sasl.scram import new_credential
+from ixion.language.model.errors import ErrorCode
+from ixion.language.sasl.scram import new_credential
 from tests.log.support import batch
 from tests.security.certificates import Authority
 from tests.security.identity_provider import Provider

@@ -50,7 +50,7 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
-def test_one_line_says_that_it_is_ready_and_sigterm_stops_it(tmp_path: Path) -> None:
+def test_a_line_says_that_it_is_ready_another_what_to_try_and_sigterm_stops_it(tmp_path: Path) -> None:
     with Served(tmp_path) as served:
         found = READY.fullmatch(served.line)
         assert found is not None
@@ -58,6 +58,9 @@ def test_one_line_says_that_it_is_ready_and_sigterm_stops_it(tmp_path: Path) -> 
         assert found[5] == "./ixion-data"
         produce(served.bootstrap, 3)
         assert values(served.bootstrap, 3) == [b"0", b"1", b"2"]
+        assert served.process.stdout is not None
+        step = served.process.stdout.readline()
+        assert step == f"try: echo hello | ixion produce greetings -b {served.bootstrap}\n"
         assert served.stop() == (0, "", "")
     assert (tmp_path / "ixion-data" / ".kafka_cleanshutdown").exists()
 
@@ -111,7 +114,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 def run_patched(tmp_path: Path, patch: str) -> subprocess.Popen[str]:
     """`ixion serve` in a process that is changed first; it prints "now" where the test is to go on."""
     code = (
-        "import asyncio\nimport ixion.cli.serve as serve\nfrom ixion.broker.broker import Broker\n"
+        "import asyncio\nimport ixion.cli.serve.run as serve\nfrom ixion.broker.startup.broker import Broker\n"
         f"async def hang(*_):\n    print('now', flush=True)\n    await asyncio.sleep(600)\n{patch}\n"
         "raise SystemExit(serve.main(['--port', '0', '--metrics-port', 'off', '--quiet']))"
     )
@@ -126,7 +129,7 @@ def run_patched(tmp_path: Path, patch: str) -> subprocess.Popen[str]:
 
 
 def test_a_signal_to_stop_while_it_starts(tmp_path: Path) -> None:
-    with run_patched(tmp_path, "import ixion.broker.broker as module\nmodule.run_steps = hang") as process:
+    with run_patched(tmp_path, "import ixion.broker.startup.broker as module\nmodule.run_steps = hang") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "now\n"
         process.terminate()
@@ -169,7 +172,7 @@ def test_the_log_can_be_read_by_programs(tmp_path: Path) -> None:
     assert any("num.partitions" in line["message"] and line["level"] == "warning" for line in lines)
     ready = next(line for line in lines if line["message"] == "ready")
     assert ready["addresses"] == served.bootstrap
-    assert sum(line["logger"] == "ixion.broker.startup" for line in lines) == 1
+    assert sum(line["logger"] == "ixion.broker.startup.steps" for line in lines) == 1
 
 
 def test_settings_come_from_a_file(tmp_path: Path) -> None:
@@ -200,7 +203,7 @@ REFUSED = {
 def test_a_start_that_fails_prints_one_line_and_changes_nothing(what: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file")
     for number, name in enumerate(("one", "two")):
-        (tmp_path / name).mkdir()
+        (tmp_path / name).mkdir(0o700)
         (tmp_path / name / "meta.properties").write_text(f"version=0\nbroker.id={number}\ncluster.id=c\n")
     before = contents(tmp_path)
     words, said = REFUSED[what]

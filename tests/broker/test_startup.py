@@ -11,23 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker import startup
-from ixion.broker.config_changes import ConfigChanges
-from ixion.broker.errors import (
+from ixion.broker.controller.configs import operations_to_configure
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.log.files import Files
+from ixion.broker.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.errors import SessionExpiredError
+from ixion.broker.startup import steps as startup
+from ixion.broker.startup.config_changes import ConfigChanges
+from ixion.broker.startup.errors import (
     InconsistentBrokerIdError,
     InconsistentBrokerMetadataError,
     InconsistentClusterIdError,
     StartupError,
 )
-from ixion.broker.parts import Parts
+from ixion.broker.startup.parts import Parts
 from ixion.config.errors import InvalidSettingError
 from ixion.config.log_settings import MESSAGE_MAX_BYTES
-from ixion.controller.configs import operations_to_configure
-from ixion.controller.planning import NewTopic
-from ixion.log.files import Files
-from ixion.log.meta_properties import FILE_NAME, MetaProperties, write_meta_properties
-from ixion.metadata import paths
-from ixion.metadata.errors import SessionExpiredError
 from tests.broker.served import environment
 from tests.broker.support import broker_on, contents, run, running
 
@@ -70,12 +70,12 @@ def test_there_are_27_steps_in_this_order_and_each_says_its_number() -> None:
 
 def start_logged(path: Path, caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     async def work() -> None:
-        with caplog.at_level(level, "ixion.broker.startup"):
+        with caplog.at_level(level, "ixion.broker.startup.steps"):
             async with running(path):
                 pass
 
     run(work)
-    return [record.getMessage() for record in caplog.records if record.name == "ixion.broker.startup"]
+    return [record.getMessage() for record in caplog.records if record.name == "ixion.broker.startup.steps"]
 
 
 def test_one_line_names_the_slowest_steps(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -298,11 +298,11 @@ def test_a_broker_registers_for_as_long_as_it_runs(tmp_path: Path) -> None:
 
 
 def test_a_broker_alone_imports_no_message_table_and_nothing_for_other_brokers() -> None:
-    code = "import sys, ixion.broker.broker; print(*sys.modules)"
+    code = "import sys, ixion.broker.startup.broker; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
     loaded = [name for name in ran.stdout.split() if name.startswith("ixion.")]
-    assert [name for name in loaded if name.startswith("ixion.protocol.messages.k")] == []
-    assert {"ixion.replica.fetcher", "ixion.clients.channel", "ixion.broker.renewing"}.isdisjoint(loaded)
+    assert [name for name in loaded if name.startswith("ixion.language.protocol.messages.k")] == []
+    assert {"ixion.broker.replica.fetcher", "ixion.clients.channel", "ixion.broker.startup.renewing"}.isdisjoint(loaded)
 
 
 def test_a_session_that_expires_during_the_start_is_one_clear_error(
@@ -334,7 +334,7 @@ def test_a_setting_that_changes_while_the_broker_starts_is_in_force_when_it_has_
             ("brokers", paths.DEFAULT_ENTITY, {"message.max.bytes": "4711"}),
             ("clients", "app", {"producer_byte_rate": "1000"}),
         ):
-            await session.multi(operations_to_configure(kind, entity, config, exists=False))
+            await session.multi(operations_to_configure(kind, entity, config, version=None))
         await start(changes)
 
     async def work() -> None:

@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from ixion.broker import steps_storage
-from ixion.broker.errors import StartupError
-from ixion.log import checkpoint
-from ixion.log.clean_shutdown import FILE_NAME as MARKER
-from ixion.log.config import LogConfig
-from ixion.log.files import Files
-from ixion.replica.log_settings import log_config
+from ixion.broker.log import checkpoint
+from ixion.broker.log.clean_shutdown import FILE_NAME as MARKER
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.files import Files
+from ixion.broker.replica.log_settings import log_config
+from ixion.broker.startup import steps_storage
+from ixion.broker.startup.errors import StartupError
 from tests.broker.served import NO_PAGES, SECONDS, environment
 from tests.broker.support import broker_on, broker_with, run, running
 from tests.broker.test_restart import create, produce

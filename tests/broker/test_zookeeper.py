@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from devtools.zookeeper import RealZooKeeper
-from ixion.broker.broker import Broker
-from ixion.broker.errors import StartupError
-from ixion.controller.planning import NewTopic
-from ixion.log.files import Files
-from ixion.log.prepare import Origin
-from ixion.metadata import paths
-from ixion.metadata.config_node import encode_config
-from ixion.metadata.notification_node import encode_config_change
-from ixion.metadata.zookeeper.session import ZooKeeperSession, open_session
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.replica.results import AppendResult
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.log.files import Files
+from ixion.broker.log.prepare import Origin
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.config_node import encode_config
+from ixion.broker.metadata.notification_node import encode_config_change
+from ixion.broker.metadata.zookeeper.session import ZooKeeperSession, open_session
+from ixion.broker.replica.results import AppendResult
+from ixion.broker.startup.broker import Broker
+from ixion.broker.startup.errors import StartupError
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.broker.support import broker_with, run
 from tests.log.support import batch
 from tests.metadata.engines import end_from_outside

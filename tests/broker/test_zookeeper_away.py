@@ -8,13 +8,13 @@ from pathlib import Path
 
 from devtools.parts import need
 from devtools.zookeeper import VERSION, RealZooKeeper
-from ixion.broker.broker import Broker
-from ixion.controller.planning import NewTopic
-from ixion.log.files import Files
-from ixion.log.prepare import Origin
-from ixion.metadata.errors import MetadataError
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.replica.results import AppendResult
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.log.files import Files
+from ixion.broker.log.prepare import Origin
+from ixion.broker.metadata.errors import MetadataError
+from ixion.broker.replica.results import AppendResult
+from ixion.broker.startup.broker import Broker
+from ixion.language.model.errors import ErrorCode, KafkaError
 from tests.broker.support import broker_with
 from tests.log.support import batch
 

@@ -9,12 +9,14 @@ import pytest
 
 from devtools import parts
 from devtools.zookeeper import RealZooKeeper
-from ixion.broker.broker import Broker
-from ixion.broker.errors import StartupError
+from ixion.broker.log.files import Files
+from ixion.broker.metadata.errors import AccessDeniedError
+from ixion.broker.metadata.zookeeper.session import open_session
+from ixion.broker.security.zookeeper_tls import make_context
+from ixion.broker.startup.broker import Broker
+from ixion.broker.startup.errors import StartupError
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
-from ixion.log.files import Files
-from ixion.security.zookeeper_tls import make_context
 from tests.broker.support import broker_with, run
 from tests.metadata.engines import end_from_outside
 from tests.security.certificates import Authority
@@ -63,6 +65,42 @@ def test_a_broker_registers_over_tls_and_again_when_its_session_has_expired(
 
     with RealZooKeeper(tmp_path / "zookeeper", tls=(server, authority.certificate)) as zookeeper:
         run(work)
+
+
+def test_nodes_belong_to_the_brokers_if_zookeeper_set_acl_is_true(
+    authority: Authority, own: Path, tmp_path: Path
+) -> None:
+    parts.need("zookeeper-3.9.4")
+    server = authority.sign("server", "/CN=server")
+
+    async def work() -> None:
+        connect = f"{zookeeper.secure_connect}/acl"
+        broker = broker_on(connect, tmp_path / "d", authority, own, zookeeper_set_acl="true")
+        await broker.start()
+        stranger = await open_session(f"{zookeeper.connect}/acl", 10_000)
+        for path in ("/controller", "/brokers/ids/1", "/config/topics", "/cluster/id"):
+            assert isinstance((await stranger.get(path)).data, bytes)
+            with pytest.raises(AccessDeniedError):
+                await stranger.set(path, b"forged")
+        with pytest.raises(AccessDeniedError):
+            await stranger.create("/brokers/topics/forged", b"")
+        with pytest.raises(AccessDeniedError):
+            await stranger.get("/config/users")
+        await stranger.close()
+        await broker.stop(drain_ms=100)
+
+    with RealZooKeeper(tmp_path / "zookeeper", tls=(server, authority.certificate)) as zookeeper:
+        run(work)
+
+
+def test_zookeeper_set_acl_needs_a_certificate(tmp_path: Path) -> None:
+    async def work() -> None:
+        connect = {"zookeeper_connect": "127.0.0.1:1", "zookeeper_set_acl": "true"}
+        for more in ({}, {"zookeeper_ssl_client_enable": "true"}):
+            with pytest.raises(StartupError, match=r"zookeeper\.set\.acl=true needs a certificate"):
+                await broker_with(Files(), tmp_path / "d", **connect, **more).start()
+
+    run(work)
 
 
 def test_a_start_ends_with_one_line_if_the_certificate_of_zookeeper_is_invalid(

@@ -2,7 +2,8 @@
 
 For every API that is served and for requests of 1, 10 and 100 KB it tries the first genes, then varies the worst of
 them for as long as it has time. The worst requests go into worst.json, which the tests send again each time, and the
-figures into docs/amplification.md. `--report` measures those that are known without looking for others.
+figures into docs/amplification.md. `--report` measures those that are known without looking for others. At the end it
+measures what stays in memory when the clients have gone (`tests/hostile/residue.py`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ixion.apis.served import SERVED
+from ixion.broker.apis.served import SERVED
 from ixion.cli.main import build_kind
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from tests.hostile.genes import Gene, first_genes, lists_of, shaped
 from tests.hostile.probe import Cost, Probe
 
@@ -161,6 +162,18 @@ def main() -> None:
         WORST.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     PAGE.write_text(page(table))
     print(f"written: {PAGE}, {WORST}")
+    report_residue()
+
+
+def report_residue() -> None:
+    from tests.hostile.residue import all_left  # it needs this module
+
+    above = 0
+    for quota, left in all_left():
+        if left.bytes > left.bound:
+            above += 1
+            print(f"{left.apis} of {left.user}, quota {quota}: {left.bytes} bytes stay of a connection")
+    print(f"memory that stays: {above} cases above their bounds")
 
 
 if __name__ == "__main__":

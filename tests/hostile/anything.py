@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Annotated, Any, get_args, get_origin
 
-from ixion.protocol.notation import Column, Struct, StructMeta
-from ixion.protocol.resolve import holds
+from ixion.language.protocol.notation import Column, Struct, StructMeta
+from ixion.language.protocol.resolve import holds
 from tests.log.support import batch, marker
 
 TEXTS = ("", "t", "u", "g", "member", "x" * 300, "é", ".", "a/b", "__consumer_offsets", "__transaction_state", "range")

@@ -9,29 +9,42 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from math import isqrt
 from typing import Annotated, Any, Final, Self, get_args, get_origin
 
-from ixion.protocol.notation import Column, Struct, StructMeta
-from ixion.protocol.registry import ApiKey
-from ixion.protocol.resolve import holds
+from ixion.language.protocol.notation import Column, Struct, StructMeta
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.protocol.resolve import holds
+from ixion.language.records.compression import Codec
 from tests.hostile.inputs import asked
 from tests.log.support import batch
+from tests.records import forge
 
 PATTERN: Final = "((.?){49}){50}"
 TOPICS: Final = 50  # t0, t1 … that the broker has
 WIDE: Final = "wide"  # one with many partitions
 PARTITIONS: Final = 500
 
-TEXTS: Final = ("same", "known", "wide", "unknown", "long", "pattern", "empty")
+TEXTS: Final = ("same", "known", "wide", "unknown", "long", "longest", "pattern", "empty")
 NUMBERS: Final = ("index", "zero", "minus", "two", "thousands", "million", "most")
 SHAPES: Final = ("flat", "deep", "square")
-RECORDS: Final = ("none", "batch", "garbage")
+COMPRESSED: Final = ("gzip", "snappy", "lz4", "zstd")
+RECORDS: Final = ("none", "batch", "garbage", *COMPRESSED, "headers")
 # What a search may not do to the broker it searches with.
 ALWAYS_TRUE: Final = ("validate_only",)
 ALWAYS_UNKNOWN: Final = (ApiKey.DELETE_TOPICS, ApiKey.DELETE_RECORDS, ApiKey.ALTER_CONFIGS)
 BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 BATCH: Final = batch(b"v")
+BOMB: Final = 1_000_000  # bytes that each compressed batch inflates to; gzip makes 1 KB of them
+
+
+@cache
+def records_of(kind: str) -> bytes:
+    """Batches that are much work for their size."""
+    if kind == "headers":
+        return forge.batch(forge.record(headers=forge.varint(500) + b"\0\1" * 500))
+    return batch(bytes(BOMB), codec=Codec[kind.upper()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,16 +114,17 @@ def without_null(annotation: Any) -> Any:
 class Shaper:
     """Makes the request of a gene with `count` entries in the flooded list."""
 
-    def __init__(self, api: ApiKey, gene: Gene, count: int, ids: list[bytes]) -> None:
+    def __init__(self, api: ApiKey, gene: Gene, count: int, ids: list[bytes], client_id: str = "x") -> None:
         self._api = api
         self._gene = gene
         self._count = count
         self._ids = ids
+        self._client_id = client_id
         self._index = 0  # of the entry that is being made
 
     def request(self) -> bytes:
         version = self._api.newest if self._gene.newest else self._api.oldest
-        return asked(int(self._api), version, self._of(self._api.request_table, version, ""))
+        return asked(int(self._api), version, self._of(self._api.request_table, version, ""), self._client_id)
 
     def _of(self, table: StructMeta, version: int, path: str) -> Struct:
         present = {
@@ -161,7 +175,8 @@ class Shaper:
             known = self._gene.text in ("same", "known", "wide")
             return self._ids[self._index % len(self._ids)] if known else self._index.to_bytes(16, "big")
         if kind == "records":
-            return {"none": None if nullable else b"", "batch": BATCH, "garbage": b"g" * 10}[self._gene.records]
+            plain = {"none": None if nullable else b"", "batch": BATCH, "garbage": b"g" * 10}
+            return plain[self._gene.records] if self._gene.records in plain else records_of(self._gene.records)
         if kind == "bytes":
             return b"\0\1\0\0\0\0\xff\xff\xff\xff"
         return self._text(name)
@@ -186,6 +201,8 @@ class Shaper:
             return PATTERN
         if mode == "unknown":
             return f"n{self._index}"
+        if mode == "longest":  # one character takes four bytes, so all do
+            return f"\N{HATCHING CHICK}{self._index:032000}"
         if mode == "long":
             return f"{self._index:0200}"
         if "group" in name:
@@ -199,13 +216,13 @@ class Shaper:
         return "t0" if mode == "same" else f"t{self._index % TOPICS}"
 
 
-def shaped(api: ApiKey, gene: Gene, size: int, ids: list[bytes]) -> bytes:
+def shaped(api: ApiKey, gene: Gene, size: int, ids: list[bytes], client_id: str = "x") -> bytes:
     """The largest request of the gene that is not larger than `size`; one entry, if even that is."""
     count = 1
-    best = Shaper(api, gene, count, ids).request()
+    best = Shaper(api, gene, count, ids, client_id).request()
     while gene.flood and len(best) < size and count < 250_000:
         larger = max(count + 1, min(4 * count, count * size // len(best)))
-        made = Shaper(api, gene, larger, ids).request()
+        made = Shaper(api, gene, larger, ids, client_id).request()
         if len(made) > size * 105 // 100 or len(made) <= len(best):
             break
         count, best = larger, made

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import cramjam
 
-from ixion.protocol.envelope import frame_request
-from ixion.protocol.headers import RequestHeader
-from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
-from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
-from ixion.protocol.notation import Struct
+from ixion.language.protocol.envelope import frame_request
+from ixion.language.protocol.headers import RequestHeader
+from ixion.language.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from ixion.language.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.language.protocol.notation import Struct
 from tests.log.support import batch
 from tests.records import forge
 
@@ -52,8 +52,8 @@ def header(key: int, version: int) -> bytes:
     return struct.pack(">hhih", key, version, 7, 1) + b"x"
 
 
-def asked(key: int, version: int, body: Struct) -> bytes:
-    sent = RequestHeader(api_key=key, api_version=version, correlation_id=7, client_id="x")
+def asked(key: int, version: int, body: Struct, client_id: str = "x") -> bytes:
+    sent = RequestHeader(api_key=key, api_version=version, correlation_id=7, client_id=client_id)
     return b"".join(bytes(part) for part in frame_request(sent, body))
 
 

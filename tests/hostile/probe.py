@@ -11,12 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from ixion.protocol.envelope import decode_response
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.envelope import decode_response
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 from tests.broker.served import Served
 from tests.hostile.genes import PARTITIONS, TOPICS, WIDE
 from tests.hostile.inputs import asked

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.apis.served import SERVED
-from ixion.protocol.registry import ApiKey
+from ixion.broker.apis.served import SERVED
+from ixion.language.protocol.registry import ApiKey
 from tests.hostile.amplify import SIZES, bounds, measured, worst_of
-from tests.hostile.genes import Gene, first_genes, lists_of, shaped
+from tests.hostile.genes import BOMB, COMPRESSED, Gene, first_genes, lists_of, shaped
 from tests.hostile.probe import Probe
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads times and memory from /proc")
@@ -32,6 +32,16 @@ def test_the_worst_requests_stay_within_their_bounds(probe: Probe, api: ApiKey) 
                 cost = measured(probe, api, gene, size).cost  # a first time imports, and a collection may fall into it
             for value, limit, name in zip(cost, bounds(size), cost._fields, strict=True):
                 assert value <= limit, f"{name} of {size} bytes, {gene}"
+
+
+@pytest.mark.parametrize("records", [*COMPRESSED, "headers"])
+def test_batches_that_are_much_work_stay_within_the_same_bounds(probe: Probe, records: str) -> None:
+    """Time is that of the event loop: what takes long is done on worker threads."""
+    gene = Gene(flood="/topic_data/partition_data", text="wide", records=records, newest=False)
+    for size in SIZES:
+        cost = measured(probe, ApiKey.PRODUCE, gene, size).cost
+        assert cost.busy_us <= bounds(size).busy_us, f"{size} bytes of {records}"
+        assert cost.memory_kb <= bounds(size).memory_kb + 4 * BOMB // 1_000, f"{size} bytes of {records}"
 
 
 def test_a_gene_makes_requests_of_any_size() -> None:

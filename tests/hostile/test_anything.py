@@ -10,9 +10,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from ixion.apis.served import SERVED
-from ixion.broker.broker import Broker as RealBroker
-from ixion.protocol.registry import ApiKey
+from ixion.broker.apis.served import SERVED
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.hostile.anything import Anything
 from tests.hostile.inputs import asked

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.protocol.envelope import decode_response
-from ixion.protocol.messages.k00_produce import ProduceResponse
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.language.protocol.envelope import decode_response
+from ixion.language.protocol.messages.k00_produce import ProduceResponse
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.served import Served
 from tests.hostile.inputs import INPUTS, MIB, Input, Take, asked, produced
 from tests.hostile.witness import Witness, ask, connect, forget_peak, memory_mb, take

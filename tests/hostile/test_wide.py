@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from devtools.stalls import LIMIT_MS
-from ixion.apis.served import SERVED
-from ixion.protocol.registry import ApiKey
+from ixion.broker.apis.served import SERVED
+from ixion.language.protocol.registry import ApiKey
 from tests.hostile.genes import Gene, lists_of
 from tests.hostile.wide import Wide
 

@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from ixion.apis.served import SERVED
-from ixion.broker.broker import Broker as RealBroker
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.registry import ApiKey
+from ixion.broker.apis.served import SERVED
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from ixion.timer.collector import relax_collector
 from tests.apis.raw import Raw

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ixion.metadata.node import ANY_VERSION, Node, Operation, Result, Stat
-from ixion.metadata.session import Cancel, Watcher
+from ixion.broker.metadata.node import ANY_VERSION, Node, Operation, Result, Stat
+from ixion.broker.metadata.session import Cancel, Watcher
 from tests.metadata.engines import Session
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ import random
 import sys
 from collections.abc import Iterator
 
-from ixion.metadata.embedded import EmbeddedStore
-from ixion.metadata.node import Create, Delete, Operation, Set
+from ixion.broker.metadata.embedded import EmbeddedStore
+from ixion.broker.metadata.node import Create, Delete, Operation, Set
 
 Tree = dict[str, bytes]
 

@@ -1,4 +1,4 @@
-"""The engines that must keep the contract of `ixion.metadata.session`. A further one adds a class and a line below.
+"""The engines that must keep the contract of `metadata.session`. A further one adds a class and a line below.
 
 The contract is written as plain calls. The engines on a loop are called through `Blocking`, which runs the loop until
 the call is done.
@@ -14,17 +14,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-from ixion.metadata.embedded import FILE_NAME, IN_MEMORY, EmbeddedStore
-from ixion.metadata.embedded_session import EmbeddedSession
-from ixion.metadata.errors import SessionExpiredError
-from ixion.metadata.node import ANY_VERSION, Node, Operation, Result, Stat
-from ixion.metadata.on_loop import EmbeddedEngine
-from ixion.metadata.session import Cancel, MetadataSession, Watcher
-from ixion.metadata.zookeeper import packets
-from ixion.metadata.zookeeper.ensemble import parse_connect
-from ixion.metadata.zookeeper.jute import put_int
-from ixion.metadata.zookeeper.server import serve_tree
-from ixion.metadata.zookeeper.session import ZooKeeperSession, open_session
+from ixion.broker.metadata.embedded import FILE_NAME, IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.embedded_session import EmbeddedSession
+from ixion.broker.metadata.errors import SessionExpiredError
+from ixion.broker.metadata.node import ANY_VERSION, Node, Operation, Result, Stat
+from ixion.broker.metadata.on_loop import EmbeddedEngine
+from ixion.broker.metadata.session import Cancel, MetadataSession, Watcher
+from ixion.broker.metadata.zookeeper import packets
+from ixion.broker.metadata.zookeeper.ensemble import parse_connect
+from ixion.broker.metadata.zookeeper.jute import put_int
+from ixion.broker.metadata.zookeeper.server import serve_tree
+from ixion.broker.metadata.zookeeper.session import ZooKeeperSession, open_session
 
 TIMEOUT_MS = 6_000
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.metadata.errors import BadVersionError, MetadataError, NodeExistsError, NoNodeError
-from ixion.metadata.node import Check, Create, Delete, Operation, Set, Stat
-from ixion.metadata.session import Event, EventKind
+from ixion.broker.metadata.errors import BadVersionError, MetadataError, NodeExistsError, NoNodeError
+from ixion.broker.metadata.node import Check, Create, Delete, Operation, Set, Stat
+from ixion.broker.metadata.session import Event, EventKind
 from tests.metadata.engines import Engine, Session, ask
 
 

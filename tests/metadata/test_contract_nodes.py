@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.metadata.errors import (
+from ixion.broker.metadata.errors import (
     BadVersionError,
     InvalidPathError,
     NoChildrenForEphemeralsError,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.metadata.errors import NodeExistsError, SessionExpiredError
-from ixion.metadata.session import Event, EventKind
+from ixion.broker.metadata.errors import NodeExistsError, SessionExpiredError
+from ixion.broker.metadata.session import Event, EventKind
 from tests.metadata.engines import Engine, Session
 
 CREATED, CHANGED, DELETED, CHILDREN = EventKind.CREATED, EventKind.CHANGED, EventKind.DELETED, EventKind.CHILDREN

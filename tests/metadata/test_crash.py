@@ -10,7 +10,7 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from ixion.metadata.embedded import EmbeddedStore
+from ixion.broker.metadata.embedded import EmbeddedStore
 from tests.metadata import crash_writer
 from tests.metadata.crash_writer import apply, contents, steps
 

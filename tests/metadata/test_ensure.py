@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ixion.metadata import paths
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.ensure import ensure
-from ixion.metadata.node import Operation, Result
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.ensure import ensure
+from ixion.broker.metadata.node import Operation, Result
 from tests.metadata.awaited import Awaited, run
 from tests.metadata.engines import Session
 

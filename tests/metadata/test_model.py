@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.errors import MetadataError
-from ixion.metadata.node import Check, Create, Delete, Operation, Set
-from ixion.metadata.path_rules import split
-from ixion.metadata.session import Event
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.errors import MetadataError
+from ixion.broker.metadata.node import Check, Create, Delete, Operation, Set
+from ixion.broker.metadata.path_rules import split
+from ixion.broker.metadata.session import Event
 
 PATHS = ("/a", "/b", "/a/a", "/a/b", "/b/a", "/a/a/a")
 versions = st.sampled_from((-1, -1, 0, 1, 2))

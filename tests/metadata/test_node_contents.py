@@ -14,14 +14,14 @@ import pytest
 
 from devtools.jvm import QUICK, compile_java, java_command
 from devtools.parts import need
-from ixion.acl.binding import Entry, ResourcePattern
-from ixion.acl.names import Operation, PatternKind, Permission, ResourceKind
+from ixion.broker.metadata import acl_node, broker_node, cluster_node, config_node, notification_node, paths, topic_node
+from ixion.broker.metadata.broker_node import Registration
+from ixion.broker.metadata.cluster_node import ProducerIdBlock
+from ixion.broker.metadata.content import CorruptNodeError
+from ixion.broker.metadata.topic_node import PartitionState, Replicas, TopicNode
 from ixion.config.listeners import Endpoint
-from ixion.metadata import acl_node, broker_node, cluster_node, config_node, notification_node, paths, topic_node
-from ixion.metadata.broker_node import Registration
-from ixion.metadata.cluster_node import ProducerIdBlock
-from ixion.metadata.content import CorruptNodeError
-from ixion.metadata.topic_node import PartitionState, Replicas, TopicNode
+from ixion.language.model.acl_binding import Entry, ResourcePattern
+from ixion.language.model.acl_names import Operation, PatternKind, Permission, ResourceKind
 
 SOURCE = Path(__file__).parent / "java" / "NodeOracle.java"
 NOW_MS = 1_700_000_000_000
@@ -71,6 +71,7 @@ SAMPLES: list[Sample] = [
     ("broker", Registration(endpoints=(PLAIN, SECURE), timestamp_ms=NOW_MS, rack="r1"), BROKER, registration),
     ("broker", Registration(endpoints=(SECURE,), timestamp_ms=NOW_MS), BROKER, registration),
     ("broker", Registration(endpoints=(PLAIN,), timestamp_ms=NOW_MS, kept_since=1 << 40), BROKER, registration),
+    ("broker", Registration(endpoints=(PLAIN,), timestamp_ms=NOW_MS, in_doubt=True), BROKER, registration),
     (
         "broker",
         Registration(endpoints=(Endpoint("A", "h", 1),), timestamp_ms=NOW_MS, jmx_port=99, features={"f": (1, 3)}),
@@ -85,11 +86,20 @@ SAMPLES: list[Sample] = [
         TOPIC,
         topic,
     ),
+    ("topic", TopicNode(topic_id=TOPIC_ID, partitions={0: Replicas(all=(1, 2), leftover=(4, 3))}), TOPIC, topic),
     ("state", PartitionState(leader=1, leader_epoch=4, isr=(1, 2), controller_epoch=7), STATE, state),
     ("state", PartitionState(leader=-1, leader_epoch=4, isr=(), controller_epoch=7, recovering=True), STATE, state),
     (
         "state",
         PartitionState(leader=1, leader_epoch=4, isr=(1, 2), controller_epoch=7, isr_epochs={1: 1 << 40, 2: 9}),
+        STATE,
+        state,
+    ),
+    (
+        "state",
+        PartitionState(
+            leader=1, leader_epoch=4, isr=(1,), controller_epoch=7, isr_epochs={1: 8, 3: 9}, eligible=(3, 2)
+        ),
         STATE,
         state,
     ),
@@ -153,6 +163,17 @@ def test_epochs_that_are_none_leave_the_state_as_it_is(epochs: str) -> None:
     assert state(json.dumps(found).encode()) == plain
 
 
+@pytest.mark.parametrize("given", ["null", "7", '"x"', "{}", '["2",true,null,[3],1]'])
+def test_lists_that_name_no_broker_leave_the_node_as_it_is(given: str) -> None:
+    plain = PartitionState(leader=1, leader_epoch=4, isr=(1, 2), controller_epoch=7)
+    found = json.loads(STATE(plain)) | {"ixion_eligible": json.loads(given)}
+    assert state(json.dumps(found).encode()) == plain
+    moved = TopicNode(topic_id=TOPIC_ID, partitions={0: Replicas(all=(1, 2))})
+    for leftover in (json.loads(given), {"0": json.loads(given), "x": 1}):
+        found = json.loads(TOPIC(moved)) | {"ixion_leftover_replicas": leftover}
+        assert topic(json.dumps(found).encode()) == moved
+
+
 def test_names_of_users_are_encoded_as_kafka_does() -> None:
     """An own encoding would make a second node for a user that Kafka's tools have written, or miss it."""
     encoded = [paths.sanitized(name) for name in NAMES]
@@ -191,8 +212,12 @@ def comparable(kind: str, data: bytes) -> Any:
     if kind == "broker":
         assert members.pop("timestamp").isdigit()  # Kafka writes the present
         members.pop("ixion_kept_since", None)  # ours: Kafka ignores it
+        members.pop("ixion_in_doubt", None)
     if kind == "state":
         members.pop("ixion_isr_epochs", None)  # likewise
+        members.pop("ixion_eligible", None)
+    if kind == "topic":
+        members.pop("ixion_leftover_replicas", None)
     if kind == "isr":
         members["partitions"].sort(key=lambda partition: partition["topic"])  # a set to Kafka
     if kind == "controller":

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ixion.network import Answer, Handler, Listener, NetworkLimits, Request, SocketServer
+from ixion.broker.network import Answer, Handler, Listener, NetworkLimits, Request, SocketServer
 from ixion.timer import LoopTimer, ManualClock
 
 PLAIN = Listener(name="PLAINTEXT", port=0)

@@ -7,11 +7,11 @@ import struct
 from collections.abc import Callable
 from typing import Any, cast
 
-from ixion.network import LATER, Answer, Request
-from ixion.network.busy_poll import BACK_OFF, GAP_NS, HALVED_AFTER, MAX_SKIPPED, SMALL, BusyPoll
-from ixion.network.counters import Counters
-from ixion.protocol.codec.sink import Part
-from ixion.wire.answer import Later
+from ixion.broker.network import LATER, Answer, Request
+from ixion.broker.network.busy_poll import BACK_OFF, GAP_NS, HALVED_AFTER, MAX_SKIPPED, SMALL, BusyPoll
+from ixion.broker.network.counters import Counters
+from ixion.language.protocol.codec.sink import Part
+from ixion.language.wire.answer import Later
 from tests.network.harness import echo, on_loop, request_bytes, running
 
 WINDOW_NS = 100_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ixion.network import Listener
+from ixion.broker.network import Listener
 from tests.network.harness import PLAIN, Running, on_loop, running
 
 BROKERS = Listener(name="BROKERS", port=0, inter_broker=True)

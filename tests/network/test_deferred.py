@@ -8,11 +8,11 @@ import struct
 from collections.abc import Iterable
 from itertools import pairwise
 
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.network import Answer, Request
-from ixion.network.connection import Connection
-from ixion.network.response_writer import PIECE, TURN
-from ixion.protocol.codec.sink import Buffer, Deferred, Part
+from ixion.broker.network import Answer, Request
+from ixion.broker.network.connection import Connection
+from ixion.broker.network.response_writer import PIECE, TURN
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.codec.sink import Buffer, Deferred, Part
 from tests.network.harness import echo, on_loop, request_bytes, running
 
 MIB = 1 << 20

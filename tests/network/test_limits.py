@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import pytest
 
-from ixion.network import LATER, Answer, BindError, Listener, Request
-from ixion.network.acceptor import AT_ONCE
-from ixion.network.read_buffer import NARROW
+from ixion.broker.network import LATER, Answer, BindError, Listener, Request
+from ixion.broker.network.acceptor import AT_ONCE
+from ixion.broker.network.read_buffer import NARROW
 from tests.network.harness import PLAIN, echo, on_loop, request_bytes, running
 
 BROKERS = Listener(name="BROKERS", port=0, inter_broker=True)

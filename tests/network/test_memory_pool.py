@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ixion.network.memory_pool import LARGE, MemoryPool
-from ixion.network.read_buffer import NARROW, WIDE
+from ixion.broker.network.memory_pool import LARGE, MemoryPool
+from ixion.broker.network.read_buffer import NARROW, WIDE
 
 POOL = 256 * LARGE
 HUGE = 100 * LARGE

@@ -6,7 +6,7 @@ import asyncio
 import struct
 import time
 
-from ixion.network import LATER, Answer, Request
+from ixion.broker.network import LATER, Answer, Request
 from ixion.timer.turns import TURN_NS
 from tests.network.harness import Running, echo, on_loop, request_bytes, running
 

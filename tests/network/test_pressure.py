@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from ixion.network import LATER, Answer, Request
-from ixion.network.read_buffer import AHEAD, NARROW, WIDE
+from ixion.broker.network import LATER, Answer, Request
+from ixion.broker.network.read_buffer import AHEAD, NARROW, WIDE
 from tests.network.harness import Client, Running, on_loop, request_bytes, running
 from tests.network.test_limits import turns
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.network.request_times import BOUNDS_NS, RequestTimes
+from ixion.broker.network.request_times import BOUNDS_NS, RequestTimes
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from ixion.network.response_writer import PAUSED, PIECE, SENT, TURN, TURN_OVER, ResponseWriter
-from ixion.protocol.codec.sink import Buffer, Deferred, Part
+from ixion.broker.network.response_writer import PAUSED, PIECE, SENT, TURN, TURN_OVER, ResponseWriter
+from ixion.language.protocol.codec.sink import Buffer, Deferred, Part
 
 
 class Zeros(Deferred):

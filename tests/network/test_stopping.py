@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ixion.network import SocketServer
+from ixion.broker.network import SocketServer
 from ixion.timer import LoopTimer, ManualClock
 from tests.network.harness import PLAIN, echo, loops
 

@@ -11,9 +11,9 @@ from unittest.mock import patch
 
 import pytest
 
-from ixion.network import Answer, Request
-from ixion.network.processor import AcceptedConnection
-from ixion.protocol.flaws import DecodeError
+from ixion.broker.network import Answer, Request
+from ixion.broker.network.processor import AcceptedConnection
+from ixion.language.protocol.flaws import DecodeError
 from tests.network.harness import echo, on_loop, request_bytes, running
 from tests.network.test_limits import turns
 
@@ -51,7 +51,7 @@ def test_a_stranger_is_logged_once_per_address(caplog: pytest.LogCaptureFixture)
                 client.send(b"GET / HTTP/1.1\r\n")
                 assert await client.closed()
 
-    with caplog.at_level(logging.WARNING, "ixion.network"):
+    with caplog.at_level(logging.WARNING, "ixion.broker.network"):
         asyncio.run(visits())
     assert [record.getMessage()[:16] for record in caplog.records] == ["closed 127.0.0.1", "closed 127.0.0.2"]
     assert "an HTTP message, not Kafka" in caplog.text
@@ -188,7 +188,7 @@ async def test_stopping_answers_what_is_in_flight_and_reads_nothing_more() -> No
 @on_loop
 async def test_stopping_warns_only_of_connections_that_are_left() -> None:
     """The time to stop may be over while the last connection is closing."""
-    with patch("ixion.network.socket_server.log") as log:
+    with patch("ixion.broker.network.socket_server.log") as log:
         async with running() as run:
             run.server._cut_off()
     assert log.mock_calls == []

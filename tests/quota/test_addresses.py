@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ixion.quota.addresses import AddressRates
-from ixion.quota.limits import DEFAULT
-from ixion.quota.quotas import MOST_RATES
+from ixion.broker.quota.addresses import AddressRates
+from ixion.broker.quota.limits import DEFAULT
+from ixion.broker.quota.quotas import MOST_BYTES
 from tests.quota.test_quotas import Clock
 
 
@@ -46,11 +46,12 @@ def test_removed_quotas_throttle_no_client() -> None:
     assert made.arrive("here") > 0
     made.put("here", None)
     assert made.arrive("here") == 0
-    assert made._rates == {}
+    assert len(made.rates) == 0
 
 
 def test_few_addresses_are_remembered() -> None:
     made = rates(Clock(), **{DEFAULT: 1.0})
-    for number in range(MOST_RATES + 10):
+    for number in range(20_000):
         made.arrive(str(number))
-    assert len(made._rates) == MOST_RATES
+    assert 5_000 < len(made.rates) < 12_000
+    assert made.rates.bytes <= MOST_BYTES

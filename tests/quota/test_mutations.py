@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.quota.limits import DEFAULT, MUTATION, Entity, QuotaLimits
-from ixion.quota.mutations import Mutations
-from ixion.quota.quotas import MOST_RATES
-from ixion.quota.token_bucket import TokenBucket
+from ixion.broker.quota.limits import DEFAULT, MUTATION, Entity, QuotaLimits
+from ixion.broker.quota.mutations import Mutations
+from ixion.broker.quota.quotas import MOST_BYTES
+from ixion.broker.quota.token_bucket import TokenBucket
 from tests.quota.test_quotas import Clock
 
 
@@ -64,13 +64,14 @@ def test_tokens_are_bounded_by_the_burst_of_the_quota_as_it_is() -> None:
 def test_without_a_quota_nothing_is_remembered() -> None:
     made = Mutations(QuotaLimits(), 11, 1_000, Clock())
     assert made.record("u", "c", 10**9, strict=True) == (True, 0)
-    assert made._buckets == {}
+    assert len(made.buckets) == 0
 
 
 def test_few_buckets_are_remembered_however_many_clients_there_are() -> None:
     limits = QuotaLimits()
     limits.put(Entity(None, DEFAULT), {MUTATION: 1.0})
     made = Mutations(limits, 11, 1_000, Clock())
-    for number in range(MOST_RATES + 10):
+    for number in range(20_000):
         made.record("u", f"client {number}", 1, strict=True)
-    assert len(made._buckets) == MOST_RATES
+    assert 5_000 < len(made.buckets) < 12_000
+    assert made.buckets.bytes <= MOST_BYTES

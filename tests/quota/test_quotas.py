@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from ixion.quota.limits import DEFAULT, FETCH, PRODUCE, REQUEST, Entity, QuotaLimits, quotas_of
-from ixion.quota.quotas import MOST_RATES, Quotas
-from ixion.quota.rate import Rate
+from ixion.broker.quota.limits import DEFAULT, FETCH, PRODUCE, REQUEST, Entity, QuotaLimits, quotas_of
+from ixion.broker.quota.quotas import MOST_BYTES, Quotas
+from ixion.broker.quota.rate import Rate
 
 
 class Clock:
@@ -75,17 +75,30 @@ def test_without_a_quota_nothing_is_recorded() -> None:
     assert made.record(FETCH, "u", "c", 1e12) == 0
     made.put(Entity(DEFAULT), {})
     assert made.record(PRODUCE, "u", "c", 1e12) == 0
-    assert made._rates == {}
+    assert len(made.rates) == 0
 
 
 def test_few_rates_are_remembered_however_many_clients_there_are() -> None:
     clock = Clock()
     made = Quotas(11, 1_000, clock)
     made.put(Entity(None, DEFAULT), {PRODUCE: 1_000.0})
-    for number in range(MOST_RATES + 500):
+    for number in range(20_000):
         made.record(PRODUCE, "u", f"client {number}", 1)
-    assert len(made._rates) == MOST_RATES
-    assert (PRODUCE, "", "client 0") not in made._rates
+    assert 5_000 < len(made.rates) < 12_000
+    assert MOST_BYTES - 3_000 < made.rates.bytes <= MOST_BYTES
+    assert made.record(PRODUCE, "u", "client 19999", 10**6) > made.record(PRODUCE, "u", "client 0", 10**4) == 0
+
+
+def test_long_names_take_their_memory_from_the_same_budget() -> None:
+    """32,767 bytes of one emoji and plain letters take four bytes for each letter."""
+    made = Quotas(11, 1_000, Clock())
+    made.put(Entity(None, DEFAULT), {PRODUCE: 1_000.0})
+    for number in range(1_000):
+        made.record(PRODUCE, "u", f"\N{HATCHING CHICK}{number:0>32700}", 1)
+    assert len(made.rates) < 140
+    assert made.rates.bytes <= MOST_BYTES
+    assert len(made.limits.found) < 40
+    assert made.limits.found.bytes <= made.limits.found.most_bytes
 
 
 ORDER = (

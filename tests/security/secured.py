@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k51_alter_user_scram_credentials import (
+from ixion.broker.security.gate import Gate, SaslAnswer
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     ScramCredentialUpsertion,
 )
-from ixion.sasl.scram import salted_password
-from ixion.security.gate import Gate, SaslAnswer
+from ixion.language.sasl.scram import salted_password
 from ixion.testing import Broker
 from tests.apis.asking import Asking
 from tests.security.certificates import Authority

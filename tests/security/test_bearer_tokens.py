@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from ixion.broker.mechanisms import Logins, mechanisms_of
+from ixion.broker.security.bearer_tokens import LATEST_S, BearerTokens, Expected
+from ixion.broker.security.key_set import KeySet
+from ixion.broker.startup.mechanisms import Logins, mechanisms_of
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
-from ixion.sasl.exchange import SaslRefusedError
-from ixion.security.bearer_tokens import LATEST_S, BearerTokens, Expected
-from ixion.security.key_set import KeySet
+from ixion.language.sasl.exchange import SaslRefusedError
 from tests.security.certificates import Authority
 from tests.security.identity_provider import ISSUER, Provider
 

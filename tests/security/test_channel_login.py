@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ixion.broker.security.tls import client_context_of
 from ixion.clients.address import Address
 from ixion.clients.aio import Admin
 from ixion.clients.channel import Channel
@@ -18,12 +19,11 @@ from ixion.clients.core.sasl_login import SaslCredentials
 from ixion.clients.core.security import Credentials, Security, Tls
 from ixion.clients.faults import AuthenticationError
 from ixion.config.broker import BrokerConfig
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
-from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.sasl.scram import salted_password
-from ixion.security.tls import client_context_of
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
+from ixion.language.protocol.messages.k36_sasl_authenticate import SaslAuthenticateResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.sasl.scram import salted_password
 from tests.security.secured import Secured
 
 ALL = MetadataRequest(topics=None)
@@ -114,7 +114,7 @@ def test_scram_salts_passwords_on_another_thread(secured: Secured, monkeypatch: 
         return salted_password(mechanism, password, salt, iterations)
 
     secured.add_user("carl", "c-secret", 2)
-    monkeypatch.setattr("ixion.sasl.scram_client.salted_password", salt)
+    monkeypatch.setattr("ixion.language.sasl.scram_client.salted_password", salt)
     carl = Security(None, SaslCredentials("SCRAM-SHA-512", "carl", "c-secret"))
     wrong = Security(None, SaslCredentials("SCRAM-SHA-512", "carl", "guess"))
     options: dict[str, Any] = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "SCRAM-SHA-512"}

@@ -15,18 +15,18 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.broker.errors import StartupError
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
-from ixion.protocol.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from ixion.protocol.messages.k50_describe_user_scram_credentials import (
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.broker.startup.errors import StartupError
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
+from ixion.language.protocol.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from ixion.language.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ixion.language.protocol.messages.k50_describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     UserName,
 )
-from ixion.protocol.messages.k51_alter_user_scram_credentials import (
+from ixion.language.protocol.messages.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     ScramCredentialDeletion,

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ixion.acl.binding import Binding, Entry, Filter, ResourcePattern
-from ixion.acl.names import Operation, PatternKind, Permission, ResourceKind
 from ixion.clients import Admin
 from ixion.clients.admin.users import ScramDeletion, ScramUpsertion
 from ixion.clients.faults import AuthenticationError
+from ixion.language.model.acl_binding import Binding, Entry, Filter, ResourcePattern
+from ixion.language.model.acl_names import Operation, PatternKind, Permission, ResourceKind
 from ixion.testing import Cluster
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

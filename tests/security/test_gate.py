@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.model.errors import ErrorCode
-from ixion.sasl.plain import PlainExchange, plain_message
-from ixion.security.gate import API_VERSIONS, AUTHENTICATE, HANDSHAKE, Gate
-from ixion.security.principal import ANONYMOUS
+from ixion.broker.security.gate import API_VERSIONS, AUTHENTICATE, HANDSHAKE, Gate
+from ixion.broker.security.principal import ANONYMOUS
+from ixion.language.model.errors import ErrorCode
+from ixion.language.sasl.plain import PlainExchange, plain_message
 
 METADATA = 3
 USERS = {"alice": "a", "bob": "b"}

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from devtools import parts
+from ixion.broker.network import Listener
+from ixion.broker.security.tls import context_of
 from ixion.clients import Admin
 from ixion.config.broker import BrokerConfig
-from ixion.network import Listener
-from ixion.security.tls import context_of
 from tests.crowd.half_open import hello
 from tests.network.harness import on_loop, request_bytes, running
 from tests.security.certificates import Authority

@@ -1,6 +1,6 @@
 """SASL in every order, over real connections: what the broker answers, and when it ends the connection.
 
-The model is the table of `ixion.security.gate`. Bare messages (SaslHandshake 0) and hostile ones are below it.
+The model is the table of `ixion.broker.security.gate`. Bare messages (SaslHandshake 0) and hostile ones are below it.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.envelope import decode_response, encode_request
-from ixion.protocol.headers import RequestHeader
-from ixion.protocol.messages.k03_metadata import MetadataRequest
-from ixion.protocol.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest
-from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from ixion.protocol.notation import Struct
-from ixion.sasl.plain import plain_message
-from ixion.sasl.scram_client import ScramClient, ScramUser
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.envelope import decode_response, encode_request
+from ixion.language.protocol.headers import RequestHeader
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest
+from ixion.language.protocol.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest
+from ixion.language.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.sasl.plain import plain_message
+from ixion.language.sasl.scram_client import ScramClient, ScramUser
 from ixion.testing import Broker
 from tests.security.secured import JAAS
 
@@ -44,7 +44,7 @@ def broker() -> Iterator[Broker]:
     ) as running:
 
         async def add(real: Any) -> None:
-            from ixion.sasl.scram import new_credential
+            from ixion.language.sasl.scram import new_credential
 
             text = new_credential("SCRAM-SHA-256", "s-secret").text()
             await real.parts.controller.configs.alter("users", "sue", lambda _: {"SCRAM-SHA-256": text})

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devtools import parts
-from ixion.broker.listeners import principal_rules_of
+from ixion.broker.security.own_certificate import names_of
+from ixion.broker.security.principal_rules import NoRuleError, PrincipalRules
+from ixion.broker.security.tls import context_of
+from ixion.broker.startup.listeners import principal_rules_of
 from ixion.clients import Admin
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
 from ixion.config.table import BROKER_SETTINGS
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages import k44_incremental_alter_configs as k44
-from ixion.security.own_certificate import names_of
-from ixion.security.principal_rules import NoRuleError, PrincipalRules
-from ixion.security.tls import context_of
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages import k44_incremental_alter_configs as k44
 from ixion.testing import Broker
 from tests.apis.asking import Asking
 from tests.security.certificates import Authority
@@ -125,7 +125,7 @@ def test_stores_that_cannot_be_used(
             context(**settings)
         assert "wrong" not in str(caught.value)
     monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives.serialization", None)
-    with pytest.raises(InvalidSettingError, match=re.escape("pip install 'ixion[security]', or openssl pkcs12")):
+    with pytest.raises(InvalidSettingError, match=re.escape("pip install cryptography, or openssl pkcs12")):
         context(keystore_type="PKCS12", keystore_location=store, keystore_password="secret")
 
 
@@ -261,7 +261,7 @@ def test_certificates_are_replaced_by_settings(broker: Broker, authority: Author
     assert alter(name, authority.sign("moved", "/O=ixion/CN=broker", hosts="IP:127.0.0.1")) is refused  # a lost name
     assert alter(name, authority.sign("late", "/O=ixion/CN=broker", days=-1)) is refused  # expired
     assert alter(name, authority.sign("all", "/O=ixion/CN=broker"), "") is refused  # a file of one broker
-    assert alter("listener.name.outside.ssl.client.auth", "none") is refused
+    assert alter("listener.name.outside.sasl.enabled.mechanisms", "PLAIN") is refused  # fixed at the start
     assert alter("listener.name.outside.plain.sasl.jaas.config", "x") is refused
     assert serial_of(broker, authority) == before
     assert alter(name, authority.sign("next", "/O=ixion/CN=broker")) is ErrorCode.NONE

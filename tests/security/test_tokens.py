@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from ixion.acl.names import Operation, ResourceKind
+from ixion.broker.metadata.content import CorruptNodeError
+from ixion.broker.metadata.token_node import decode_token, encode_token, path_of
+from ixion.broker.security.tokens import Tokens
 from ixion.clients import Admin
 from ixion.clients.admin.tokens import DelegationToken
 from ixion.clients.faults import AuthenticationError
-from ixion.metadata.content import CorruptNodeError
-from ixion.metadata.token_node import decode_token, encode_token
-from ixion.model.delegation_token import Token
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.sasl.scram import ScramCredential, new_credential
-from ixion.security.tokens import Tokens
+from ixion.language.model.acl_names import Operation, ResourceKind
+from ixion.language.model.delegation_token import Token
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.sasl.scram import ScramCredential, new_credential
 from ixion.testing import Broker
 from tests.apis.guards.secured import AskingAs, allow, rule, secured
 
@@ -57,12 +57,13 @@ def admin_by(broker: Broker, token: DelegationToken, **other: Any) -> Admin:
 
 
 def change(broker: Broker, token: DelegationToken, **fields: int) -> None:
-    """Make the broker believe that a token has other times."""
+    """Give a token other times, in the tree and in the broker's memory."""
 
     async def work(real: Any) -> None:
-
         tokens = real.parts.tokens
-        tokens.put(tokens.get(token.token_id)._replace(**fields))
+        changed = tokens.get(token.token_id)._replace(**fields)
+        await real.parts.session.set(path_of(token.token_id), encode_token(changed))
+        tokens.put(changed)
 
     broker.call(work)
 
@@ -117,7 +118,7 @@ def test_the_password_of_a_token_is_salted_on_another_thread_and_once(
         every = [each for one in real.parts.server._processors() for each in one.connections.values()]
         return sum(each.busy and each.gate is not None and not each.gate.is_open for each in every)
 
-    monkeypatch.setattr("ixion.sasl.scram.new_credential", salt)
+    monkeypatch.setattr("ixion.language.sasl.scram.new_credential", salt)
     with admin_as(broker, "alice") as alice:
         token = alice.create_delegation_token()
         listed: list[int] = []
@@ -211,6 +212,34 @@ def test_a_token_for_another_owner_needs_a_right(broker: Broker) -> None:
         assert token.token_id in {each.token_id for each in root.describe_delegation_tokens(["User:bob"])}
         assert code_of(lambda: bob.create_delegation_token(renewers=["Group:x"])) is ErrorCode.INVALID_PRINCIPAL_TYPE
         bob.expire_delegation_token(token.hmac)
+
+
+@pytest.mark.parametrize("owner", ["X:root", "user:root", "Group:root"])
+def test_an_owner_of_another_type_is_refused(broker: Broker, owner: str) -> None:
+    """A login by such a token would be one of User:root."""
+    with admin_as(broker, "root") as root:
+        code = code_of(lambda: root.create_delegation_token(owner=owner))
+    assert code is ErrorCode.INVALID_PRINCIPAL_TYPE
+
+
+def test_a_stored_token_of_another_type_lets_nobody_in() -> None:
+    tokens = Tokens("secret", lambda: 0)
+    times = {"issued_ms": 0, "expires_ms": 10, "max_ms": 10}
+    credential = new_credential("SCRAM-SHA-256", "p")
+    for name, owner in (("a", "User:u"), ("b", "X:u")):
+        tokens.put(Token(token_id=name, owner=owner, requester=owner, renewers=(), **times))
+        tokens._credentials[name, "SCRAM-SHA-256"] = credential
+    login = tokens.login("SCRAM-SHA-256", "a")
+    assert login is not None
+    assert login.owner == "u"
+    assert tokens.login("SCRAM-SHA-256", "b") is None
+
+
+def test_the_names_of_a_token_are_bounded(broker: Broker) -> None:
+    with admin_as(broker, "root") as root:
+        assert root.create_delegation_token(renewers=[f"User:{n}" for n in range(300)]).owner == "User:root"
+        code = code_of(lambda: root.create_delegation_token(renewers=[f"User:{n}{'x' * 900}" for n in range(5)]))
+    assert code is ErrorCode.INVALID_REQUEST
 
 
 def test_a_connection_ends_with_its_token(broker: Broker) -> None:

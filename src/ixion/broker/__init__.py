@@ -1,5 +1,6 @@
-"""The composition root: builds a broker in 27 steps, and stops it in reverse.
+"""The broker. `startup` builds it from its parts; a request goes from `network` by `apis` to all others.
 
-`broker` starts and stops, `startup` lists the steps by name, `preflight` finds what would make them fail before
-anything is changed, `scheduler` runs recurring tasks, `recurring_tasks` lists them.
+`controller` changes topics and leaders, `coordinators` keep groups and transactions, `schedules` delayed records,
+`replica` partitions as leader and follower, `log` partitions on disk, `metadata` the tree of the cluster. `security`
+authenticates clients, `acl` has their rights and `quota` their limits. `web` shows the figures.
 """

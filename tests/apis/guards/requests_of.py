@@ -8,122 +8,138 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ixion.model.ids import ZERO_ID
-from ixion.model.resource_type import ResourceType
-from ixion.protocol.envelope import exchange
-from ixion.protocol.messages import k33_alter_configs as k33
-from ixion.protocol.messages import k43_elect_leaders as k43
-from ixion.protocol.messages import k44_incremental_alter_configs as k44
-from ixion.protocol.messages import k49_alter_client_quotas as k49
-from ixion.protocol.messages import k55_describe_quorum as k55
-from ixion.protocol.messages import k61_describe_producers as k61
-from ixion.protocol.messages import k75_describe_topic_partitions as k75
-from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
-from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
-from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest
-from ixion.protocol.messages.k05_stop_replica import StopReplicaRequest
-from ixion.protocol.messages.k06_update_metadata import UpdateMetadataRequest
-from ixion.protocol.messages.k07_controlled_shutdown import ControlledShutdownRequest
-from ixion.protocol.messages.k08_offset_commit import (
+from ixion.language.model.ids import ZERO_ID
+from ixion.language.model.resource_type import ResourceType
+from ixion.language.protocol.envelope import exchange
+from ixion.language.protocol.messages import k33_alter_configs as k33
+from ixion.language.protocol.messages import k43_elect_leaders as k43
+from ixion.language.protocol.messages import k44_incremental_alter_configs as k44
+from ixion.language.protocol.messages import k49_alter_client_quotas as k49
+from ixion.language.protocol.messages import k55_describe_quorum as k55
+from ixion.language.protocol.messages import k61_describe_producers as k61
+from ixion.language.protocol.messages import k75_describe_topic_partitions as k75
+from ixion.language.protocol.messages import k78_share_fetch as k78
+from ixion.language.protocol.messages import k79_share_acknowledge as k79
+from ixion.language.protocol.messages import k83_initialize_share_group_state as k83
+from ixion.language.protocol.messages import k84_read_share_group_state as k84
+from ixion.language.protocol.messages import k85_write_share_group_state as k85
+from ixion.language.protocol.messages import k86_delete_share_group_state as k86
+from ixion.language.protocol.messages import k87_read_share_group_state_summary as k87
+from ixion.language.protocol.messages import k90_describe_share_group_offsets as k90
+from ixion.language.protocol.messages import k91_alter_share_group_offsets as k91
+from ixion.language.protocol.messages import k92_delete_share_group_offsets as k92
+from ixion.language.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from ixion.language.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.language.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest
+from ixion.language.protocol.messages.k05_stop_replica import StopReplicaRequest
+from ixion.language.protocol.messages.k06_update_metadata import UpdateMetadataRequest
+from ixion.language.protocol.messages.k07_controlled_shutdown import ControlledShutdownRequest
+from ixion.language.protocol.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from ixion.protocol.messages.k09_offset_fetch import (
+from ixion.language.protocol.messages.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
-from ixion.protocol.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
-from ixion.protocol.messages.k14_sync_group import SyncGroupRequest
-from ixion.protocol.messages.k15_describe_groups import DescribeGroupsRequest
-from ixion.protocol.messages.k16_list_groups import ListGroupsRequest
-from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from ixion.protocol.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
-from ixion.protocol.messages.k21_delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest
-from ixion.protocol.messages.k23_offset_for_leader_epoch import (
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ixion.language.protocol.messages.k12_heartbeat import HeartbeatRequest
+from ixion.language.protocol.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
+from ixion.language.protocol.messages.k14_sync_group import SyncGroupRequest
+from ixion.language.protocol.messages.k15_describe_groups import DescribeGroupsRequest
+from ixion.language.protocol.messages.k16_list_groups import ListGroupsRequest
+from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from ixion.language.protocol.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ixion.language.protocol.messages.k21_delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdRequest
+from ixion.language.protocol.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from ixion.protocol.messages.k24_add_partitions_to_txn import (
+from ixion.language.protocol.messages.k24_add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from ixion.protocol.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
-from ixion.protocol.messages.k26_end_txn import EndTxnRequest
-from ixion.protocol.messages.k27_write_txn_markers import (
+from ixion.language.protocol.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
+from ixion.language.protocol.messages.k26_end_txn import EndTxnRequest
+from ixion.language.protocol.messages.k27_write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from ixion.protocol.messages.k28_txn_offset_commit import (
+from ixion.language.protocol.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from ixion.protocol.messages.k29_describe_acls import DescribeAclsRequest
-from ixion.protocol.messages.k30_create_acls import AclCreation, CreateAclsRequest
-from ixion.protocol.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from ixion.protocol.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from ixion.protocol.messages.k34_alter_replica_log_dirs import (
+from ixion.language.protocol.messages.k29_describe_acls import DescribeAclsRequest
+from ixion.language.protocol.messages.k30_create_acls import AclCreation, CreateAclsRequest
+from ixion.language.protocol.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from ixion.language.protocol.messages.k32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ixion.language.protocol.messages.k34_alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from ixion.protocol.messages.k35_describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
-from ixion.protocol.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from ixion.protocol.messages.k38_create_delegation_token import CreateDelegationTokenRequest
-from ixion.protocol.messages.k39_renew_delegation_token import RenewDelegationTokenRequest
-from ixion.protocol.messages.k40_expire_delegation_token import ExpireDelegationTokenRequest
-from ixion.protocol.messages.k41_describe_delegation_token import (
+from ixion.language.protocol.messages.k35_describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from ixion.language.protocol.messages.k37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ixion.language.protocol.messages.k38_create_delegation_token import CreateDelegationTokenRequest
+from ixion.language.protocol.messages.k39_renew_delegation_token import RenewDelegationTokenRequest
+from ixion.language.protocol.messages.k40_expire_delegation_token import ExpireDelegationTokenRequest
+from ixion.language.protocol.messages.k41_describe_delegation_token import (
     DescribeDelegationTokenOwner,
     DescribeDelegationTokenRequest,
 )
-from ixion.protocol.messages.k42_delete_groups import DeleteGroupsRequest
-from ixion.protocol.messages.k45_alter_partition_reassignments import (
+from ixion.language.protocol.messages.k42_delete_groups import DeleteGroupsRequest
+from ixion.language.protocol.messages.k45_alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from ixion.protocol.messages.k46_list_partition_reassignments import (
+from ixion.language.protocol.messages.k46_list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from ixion.protocol.messages.k47_offset_delete import (
+from ixion.language.protocol.messages.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from ixion.protocol.messages.k48_describe_client_quotas import DescribeClientQuotasRequest
-from ixion.protocol.messages.k50_describe_user_scram_credentials import DescribeUserScramCredentialsRequest
-from ixion.protocol.messages.k51_alter_user_scram_credentials import (
+from ixion.language.protocol.messages.k48_describe_client_quotas import DescribeClientQuotasRequest
+from ixion.language.protocol.messages.k50_describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from ixion.language.protocol.messages.k51_alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
 )
-from ixion.protocol.messages.k56_alter_partition import AlterPartitionRequest
-from ixion.protocol.messages.k57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from ixion.protocol.messages.k60_describe_cluster import DescribeClusterRequest
-from ixion.protocol.messages.k65_describe_transactions import DescribeTransactionsRequest
-from ixion.protocol.messages.k66_list_transactions import ListTransactionsRequest
-from ixion.protocol.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
-from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from ixion.protocol.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
-from ixion.protocol.messages.k71_get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
-from ixion.protocol.messages.k72_push_telemetry import PushTelemetryRequest
-from ixion.protocol.messages.k74_list_config_resources import ListConfigResourcesRequest
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.records.builder import BatchBuilder
+from ixion.language.protocol.messages.k56_alter_partition import AlterPartitionRequest
+from ixion.language.protocol.messages.k57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from ixion.language.protocol.messages.k60_describe_cluster import DescribeClusterRequest
+from ixion.language.protocol.messages.k65_describe_transactions import DescribeTransactionsRequest
+from ixion.language.protocol.messages.k66_list_transactions import ListTransactionsRequest
+from ixion.language.protocol.messages.k67_allocate_producer_ids import AllocateProducerIdsRequest
+from ixion.language.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ixion.language.protocol.messages.k69_consumer_group_describe import ConsumerGroupDescribeRequest
+from ixion.language.protocol.messages.k71_get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
+from ixion.language.protocol.messages.k72_push_telemetry import PushTelemetryRequest
+from ixion.language.protocol.messages.k74_list_config_resources import ListConfigResourcesRequest
+from ixion.language.protocol.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
+from ixion.language.protocol.messages.k77_share_group_describe import ShareGroupDescribeRequest
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.builder import BatchBuilder
 
 
 @dataclass(frozen=True)
@@ -580,5 +596,118 @@ REQUESTS: dict[ApiKey, Callable[[Names, int], list[Struct]]] = {
     ApiKey.LIST_CONFIG_RESOURCES: lambda _names, _: [ListConfigResourcesRequest()],
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: lambda names, _: [
         k75.DescribeTopicPartitionsRequest(topics=topics) for topics in ((), (k75.TopicRequest(name=names.topic),))
+    ],
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: lambda names, _: [
+        k83.InitializeShareGroupStateRequest(
+            group_id=names.group,
+            topics=(
+                k83.InitializeStateData(
+                    topic_id=names.topic_id,
+                    partitions=(k83.PartitionData(partition=0, state_epoch=1, start_offset=-1),),
+                ),
+            ),
+        )
+    ],
+    ApiKey.READ_SHARE_GROUP_STATE: lambda names, _: [
+        k84.ReadShareGroupStateRequest(
+            group_id=names.group,
+            topics=(
+                k84.ReadStateData(
+                    topic_id=names.topic_id, partitions=(k84.PartitionData(partition=0, leader_epoch=0),)
+                ),
+            ),
+        )
+    ],
+    ApiKey.WRITE_SHARE_GROUP_STATE: lambda names, _: [
+        k85.WriteShareGroupStateRequest(
+            group_id=names.group,
+            topics=(
+                k85.WriteStateData(
+                    topic_id=names.topic_id,
+                    partitions=(
+                        k85.PartitionData(partition=0, state_epoch=0, leader_epoch=0, start_offset=0, state_batches=()),
+                    ),
+                ),
+            ),
+        )
+    ],
+    ApiKey.DELETE_SHARE_GROUP_STATE: lambda names, _: [
+        k86.DeleteShareGroupStateRequest(
+            group_id=names.group,
+            topics=(k86.DeleteStateData(topic_id=names.topic_id, partitions=(k86.PartitionData(partition=0),)),),
+        )
+    ],
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: lambda names, _: [
+        k87.ReadShareGroupStateSummaryRequest(
+            group_id=names.group,
+            topics=(
+                k87.ReadStateSummaryData(
+                    topic_id=names.topic_id, partitions=(k87.PartitionData(partition=0, leader_epoch=0),)
+                ),
+            ),
+        )
+    ],
+    ApiKey.SHARE_FETCH: lambda names, _: [
+        k78.ShareFetchRequest(
+            group_id=names.group,
+            member_id="m",
+            share_session_epoch=0,
+            max_wait_ms=0,
+            min_bytes=1,
+            max_records=1,
+            batch_size=1,
+            topics=(
+                k78.FetchTopic(
+                    topic_id=names.topic_id,
+                    partitions=(k78.FetchPartition(partition_index=0, acknowledgement_batches=()),),
+                ),
+            ),
+            forgotten_topics_data=(),
+        )
+    ],
+    ApiKey.SHARE_ACKNOWLEDGE: lambda names, _: [
+        k79.ShareAcknowledgeRequest(
+            group_id=names.group,
+            member_id="m",
+            share_session_epoch=1,
+            topics=(
+                k79.AcknowledgeTopic(
+                    topic_id=names.topic_id,
+                    partitions=(k79.AcknowledgePartition(partition_index=0, acknowledgement_batches=()),),
+                ),
+            ),
+        )
+    ],
+    ApiKey.SHARE_GROUP_HEARTBEAT: lambda names, _: [
+        ShareGroupHeartbeatRequest(group_id=group, member_id="m", member_epoch=0, subscribed_topic_names=(names.topic,))
+        for group in (names.group, "own-of-bob")
+    ],
+    ApiKey.SHARE_GROUP_DESCRIBE: lambda names, _: [
+        ShareGroupDescribeRequest(group_ids=(names.group,), include_authorized_operations=True)
+    ],
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: lambda names, _: [
+        k90.DescribeShareGroupOffsetsRequest(
+            groups=(k90.DescribeShareGroupOffsetsRequestGroup(group_id=names.group, topics=topics),)
+        )
+        for topics in (
+            None,
+            (k90.DescribeShareGroupOffsetsRequestTopic(topic_name=names.topic, partitions=(0,)),),
+        )
+    ],
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: lambda names, _: [
+        k91.AlterShareGroupOffsetsRequest(
+            group_id=names.group,
+            topics=(
+                k91.AlterShareGroupOffsetsRequestTopic(
+                    topic_name=names.topic,
+                    partitions=(k91.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=0),),
+                ),
+            ),
+        )
+    ],
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: lambda names, _: [
+        k92.DeleteShareGroupOffsetsRequest(
+            group_id=names.group, topics=(k92.DeleteShareGroupOffsetsRequestTopic(topic_name=names.topic),)
+        )
     ],
 }

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ixion.acl.names import Operation, PatternKind, Permission, ResourceKind
-from ixion.protocol.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from ixion.protocol.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
-from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ixion.language.model.acl_names import Operation, PatternKind, Permission, ResourceKind
+from ixion.language.protocol.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from ixion.language.protocol.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from ixion.language.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ixion.acl.names import Operation, PatternKind, Permission, ResourceKind
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from ixion.protocol.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
-from ixion.protocol.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.acl_names import Operation, PatternKind, Permission, ResourceKind
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from ixion.language.protocol.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from ixion.language.protocol.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import versions
 from tests.apis.guards.secured import AskingAs, allow, rule, secured

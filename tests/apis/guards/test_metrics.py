@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from urllib.request import urlopen
 
-from ixion.acl.names import Operation, ResourceKind
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.language.model.acl_names import Operation, ResourceKind
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.apis.guards.secured import AskingAs, allow, rule, secured
 
 

@@ -7,46 +7,53 @@ from typing import Any
 
 import pytest
 
-from ixion.acl.names import CLUSTER_NAME, Operation, PatternKind, Permission, ResourceKind
-from ixion.model.errors import ErrorCode
-from ixion.model.ids import ZERO_ID
-from ixion.protocol.messages.k00_produce import (
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.acl_names import CLUSTER_NAME, Operation, PatternKind, Permission, ResourceKind
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.ids import ZERO_ID
+from ixion.language.protocol.messages.k00_produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ixion.protocol.messages.k09_offset_fetch import (
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.language.protocol.messages.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from ixion.protocol.messages.k19_create_topics import (
+from ixion.language.protocol.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from ixion.protocol.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ixion.protocol.messages.k27_write_txn_markers import WriteTxnMarkersResponse
-from ixion.protocol.messages.k31_delete_acls import DeleteAclsRequest, DeleteAclsResponse
-from ixion.protocol.messages.k60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from ixion.protocol.messages.k68_consumer_group_heartbeat import (
+from ixion.language.protocol.messages.k20_delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ixion.language.protocol.messages.k27_write_txn_markers import WriteTxnMarkersResponse
+from ixion.language.protocol.messages.k31_delete_acls import DeleteAclsRequest, DeleteAclsResponse
+from ixion.language.protocol.messages.k60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ixion.language.protocol.messages.k68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from ixion.protocol.messages.k75_describe_topic_partitions import (
+from ixion.language.protocol.messages.k75_describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k78_share_fetch import FetchTopic as ShareFetchTopic
+from ixion.language.protocol.messages.k78_share_fetch import ShareFetchRequest, ShareFetchResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 from tests.apis.asking import Asking
 from tests.apis.guards.requests_of import Names, batch, requests
@@ -372,3 +379,29 @@ def test_a_very_long_list_is_checked_too(root: AskingAs, alice: AskingAs) -> Non
     assert answer.pop("a1") == ErrorCode.NONE
     assert set(answer.values()) == {NO_TOPIC}
     assert len(answer) == 20_000
+
+
+def test_a_share_fetch_needs_the_group_and_each_topic(broker: Broker, root: AskingAs, alice: AskingAs) -> None:
+    ids = {topic.name: topic.topic_id for topic in root.ask(MetadataRequest(topics=None), MetadataResponse).topics}
+
+    def fetched(epoch: int, *names: str) -> list[ErrorCode]:
+        (request,) = requests(ApiKey.SHARE_FETCH, Names("a1", ids["a1"], "sharers", ""), 2)
+        assert isinstance(request, ShareFetchRequest)
+        part = request.topics[0].partitions
+        topics = tuple(ShareFetchTopic(topic_id=ids[name], partitions=part) for name in names)
+        answer = alice.ask(request.replace(topics=topics, share_session_epoch=epoch), ShareFetchResponse)
+        if answer.error_code:
+            return [ErrorCode(answer.error_code)]
+        return [ErrorCode(each.error_code) for topic in answer.responses for each in topic.partitions]
+
+    async def remembered(real: RealBroker) -> dict[tuple[str, str], list[tuple[bytes, int]]]:
+        sessions = real.parts.share_leaders.get().sessions.sessions
+        return {key: list(session.places) for key, session in sessions.items()}
+
+    assert fetched(0, "a1", "b1") == [ErrorCode.GROUP_AUTHORIZATION_FAILED]
+    assert broker.call(remembered) == {}
+    allow(root, rule("alice", READ, GROUP, "sharers"), rule("alice", READ, TOPIC, "a1"))
+    assert NO_TOPIC in fetched(0, "a1", "b1")
+    assert broker.call(remembered) == {("sharers", "m"): [(ids["a1"], 0)]}
+    allow(root, rule("alice", READ, TOPIC, "b1"))
+    assert NO_TOPIC not in fetched(1, "b1")

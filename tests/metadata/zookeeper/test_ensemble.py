@@ -9,12 +9,12 @@ import pytest
 
 from devtools import parts
 from devtools.zookeeper import RealZooKeeper
-from ixion.metadata.errors import MetadataError, NoNodeError, StoreUnusableError, TooLargeError
-from ixion.metadata.node import Check, Create, Set
-from ixion.metadata.session import Event
-from ixion.metadata.zookeeper.ensemble import InvalidConnectStringError, Server, parse_connect
-from ixion.metadata.zookeeper.link import CLOSED
-from ixion.metadata.zookeeper.session import MAX_REQUEST, ZooKeeperSession, open_session, why_not
+from ixion.broker.metadata.errors import MetadataError, NoNodeError, StoreUnusableError, TooLargeError
+from ixion.broker.metadata.node import Check, Create, Set
+from ixion.broker.metadata.session import Event
+from ixion.broker.metadata.zookeeper.ensemble import InvalidConnectStringError, Server, parse_connect
+from ixion.broker.metadata.zookeeper.link import CLOSED
+from ixion.broker.metadata.zookeeper.session import MAX_REQUEST, ZooKeeperSession, open_session, why_not
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.metadata.errors import (
+from ixion.broker.metadata.errors import (
     ConnectionLostError,
     MetadataError,
     NoNodeError,
     SessionExpiredError,
 )
-from ixion.metadata.session import Event, EventKind
-from ixion.metadata.zookeeper import packets
-from ixion.metadata.zookeeper.ensemble import Server
-from ixion.metadata.zookeeper.jute import JuteReader, put_buffer, put_int, put_long, put_string
-from ixion.metadata.zookeeper.machine import (
+from ixion.broker.metadata.session import Event, EventKind
+from ixion.broker.metadata.zookeeper import packets
+from ixion.broker.metadata.zookeeper.ensemble import Server
+from ixion.broker.metadata.zookeeper.jute import JuteReader, put_buffer, put_int, put_long, put_string
+from ixion.broker.metadata.zookeeper.machine import (
     LONGEST_PAUSE_MS,
     Connect,
     Disconnect,
@@ -25,16 +25,37 @@ from ixion.metadata.zookeeper.machine import (
     State,
     Write,
 )
-from ixion.metadata.zookeeper.packets import Op
+from ixion.broker.metadata.zookeeper.packets import Op
+from ixion.language.sasl.exchange import ClientExchange, SaslRefusedError
 
 A, B = Server("a", 2181), Server("b", 2181)
 TIMEOUT_MS = 6_000
 
 
+class TwoMessages(ClientExchange):
+    """Two messages; refuses a server that says "forged"."""
+
+    def __init__(self) -> None:
+        self._proven = False
+
+    def first(self) -> bytes:
+        return b""
+
+    def step(self, received: bytes) -> bytes | None:
+        if received == b"forged":
+            raise SaslRefusedError("the server does not know the password")
+        if self._proven:
+            return None
+        self._proven = True
+        return b"proof of " + received
+
+
 class Holder:
     """The owner of a machine, and the server at its other end."""
 
-    def __init__(self, servers: tuple[Server, ...] = (A, B), chroot: str = "", auth: bool = False) -> None:
+    def __init__(
+        self, servers: tuple[Server, ...] = (A, B), chroot: str = "", auth: bool = False, login: bool = False
+    ) -> None:
         self.now = 1_000
         self.events: list[Event] = []
         self.states: list[State] = []
@@ -44,6 +65,7 @@ class Holder:
             TIMEOUT_MS,
             chroot=chroot,
             auth=("digest", b"me:secret") if auth else None,
+            login=TwoMessages if login else None,
             jitter=lambda: 1.0,
             on_event=self.events.append,
             on_state=self.states.append,
@@ -285,6 +307,48 @@ def test_every_server_is_tried_before_it_waits_longer_and_longer() -> None:
         holder.machine.wake(holder.now)
     assert pauses[0] < pauses[1] < pauses[2]
     assert pauses[-1] == LONGEST_PAUSE_MS
+
+
+def test_everything_else_waits_for_a_login() -> None:
+    holder = Holder(login=True)
+    holder.ask()
+    holder.connects_to()
+    holder.greet()
+    (packet,) = holder.sent()
+    assert (packet.read_int(), packet.read_int()) == (1, Op.SASL)
+    assert packet.read_int() == 0, "an empty token is not null"
+    holder.ask()
+    holder.machine.add_watch(holder.now, "/w")
+    assert holder.sent() == []
+    holder.reply(1, b"nonce")
+    (packet,) = holder.sent()
+    assert (packet.read_int(), packet.read_int(), packet.buffer()) == (2, Op.SASL, b"proof of nonce")
+    assert holder.states == []
+    holder.reply(2, b"")
+    assert holder.headers() == [(3, Op.ADD_WATCH), (4, Op.GET), (5, Op.GET)]
+    assert holder.states == [State.CONNECTED]
+    holder.lose()
+    holder.connects_to()
+    holder.greet()
+    assert [op for _, op in holder.headers()] == [Op.SASL], "on every connection"
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_login_that_fails_is_tried_with_other_servers_and_then_after_pauses(refused: bool) -> None:
+    holder = Holder(login=True)
+    holder.ask()
+    for _ in range(2):
+        holder.connects_to()
+        holder.greet()
+        (xid, op) = holder.headers()[-1]
+        assert op == Op.SASL
+        holder.reply(xid, b"forged", code=-115 if refused else 0)
+        assert "login" in holder.machine.last_fault
+    assert holder.machine.take_actions() == [Disconnect()]
+    assert holder.machine.wake_ms is not None
+    assert holder.machine.wake_ms > holder.now
+    assert holder.answers == [], "it waits for the next connection"
+    assert holder.states == []
 
 
 def test_credentials_go_first_on_every_connection_and_a_refusal_is_named() -> None:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.node import Check, Create, Operation, Set
-from ixion.metadata.zookeeper import packets, served, server_packets
-from ixion.metadata.zookeeper.jute import JuteReader, put_bool, put_int, put_long, put_string, put_strings
-from ixion.metadata.zookeeper.packets import Op, Welcome
-from ixion.metadata.zookeeper.served import Connection, Keeper
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.node import Check, Create, Operation, Set
+from ixion.broker.metadata.zookeeper import packets, served, server_packets
+from ixion.broker.metadata.zookeeper.jute import JuteReader, put_bool, put_int, put_long, put_string, put_strings
+from ixion.broker.metadata.zookeeper.packets import Op, Welcome
+from ixion.broker.metadata.zookeeper.served import Connection, Keeper
 
 TIMEOUT_MS = 6_000
 

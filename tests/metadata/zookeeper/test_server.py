@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.zookeeper import packets, server
-from ixion.metadata.zookeeper.jute import JuteReader, put_bool, put_int, put_string
-from ixion.metadata.zookeeper.server import HOST, TreeServer, serve_tree
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.zookeeper import packets, server
+from ixion.broker.metadata.zookeeper.jute import JuteReader, put_bool, put_int, put_string
+from ixion.broker.metadata.zookeeper.server import HOST, TreeServer, serve_tree
 
 TIMEOUT_MS = 1_000
 HELLO = packets.connect_request(0, TIMEOUT_MS, 0, bytes(16))

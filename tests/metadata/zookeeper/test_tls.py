@@ -19,11 +19,11 @@ import uvloop
 
 from devtools import parts
 from devtools.zookeeper import RealZooKeeper
+from ixion.broker.metadata.errors import MetadataError, SessionExpiredError, StoreUnusableError
+from ixion.broker.metadata.zookeeper import link
+from ixion.broker.metadata.zookeeper.session import ZooKeeperSession, open_session
+from ixion.broker.security.zookeeper_tls import ZooKeeperTls
 from ixion.config.broker import BrokerConfig
-from ixion.metadata.errors import MetadataError, SessionExpiredError, StoreUnusableError
-from ixion.metadata.zookeeper import link
-from ixion.metadata.zookeeper.session import ZooKeeperSession, open_session
-from ixion.security.zookeeper_tls import ZooKeeperTls
 from tests.metadata.engines import ServedTree, end_from_outside
 from tests.metadata.zookeeper.tls_tree import TlsTree, server_context
 from tests.security.certificates import Authority
@@ -246,7 +246,7 @@ def test_a_server_that_never_says_goodbye(
 ) -> None:
     """It answers to nothing any more, and keeps the connection open."""
     monkeypatch.setattr(link, "GOODBYE_S", 0.05)
-    monkeypatch.setattr("ixion.metadata.zookeeper.session.CLOSE_MS", 50)
+    monkeypatch.setattr("ixion.broker.metadata.zookeeper.session.CLOSE_MS", 50)
 
     async def work() -> None:
         session = await open_session(tree.connect, 6_000, tls=known.tls(known.client))
@@ -283,7 +283,7 @@ def test_a_server_that_reads_no_more(
 ) -> None:
     """What was written stays in our buffer, and must not keep the connection open."""
     monkeypatch.setattr(link, "GOODBYE_S", 0.05)
-    monkeypatch.setattr("ixion.metadata.zookeeper.session.CLOSE_MS", 50)
+    monkeypatch.setattr("ixion.broker.metadata.zookeeper.session.CLOSE_MS", 50)
     made = TlsTree(server_context(known.server) if secure else None)
 
     async def work() -> None:

@@ -1,0 +1,75 @@
+"""ShareGroupDescribe (77), version 1: the state and the members of share groups (KIP-932).
+
+Any other group gets GROUP_ID_NOT_FOUND.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from ixion.broker.acl.numbers import DESCRIBE, GROUP, TOPIC
+from ixion.broker.apis.call import Call, Handle
+from ixion.broker.apis.guards.shapes import NO_GROUP, NO_TOPIC, sorted_out
+from ixion.broker.apis.operations import group_operations
+from ixion.broker.apis.repeats import once
+from ixion.broker.apis.services import Services
+from ixion.broker.apis.sliced import sliced
+from ixion.broker.coordinators.group.share.describe import not_described
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k77_share_group_describe import (
+    DescribedGroup,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+from ixion.language.protocol.notation import Struct
+from ixion.timer.turns import Steps
+
+if TYPE_CHECKING:
+    from ixion.broker.acl.rights import Rights
+
+REPEATS: Final = {"group_ids": once()}
+
+
+def make(services: Services) -> Handle:
+    share = services.groups.share
+
+    def handle(call: Call) -> Steps[ShareGroupDescribeResponse]:
+        request = cast(ShareGroupDescribeRequest, call.body)
+        groups: list[DescribedGroup] = []
+        for group_id in request.group_ids:
+            found = yield from share.describe(group_id)
+            if request.include_authorized_operations and found.error_code == ErrorCode.NONE:
+                found = found.replace(authorized_operations=group_operations(call.rights, group_id))
+            groups.append(found)
+            yield
+        return ShareGroupDescribeResponse(groups=tuple(groups))
+
+    return sliced(handle)
+
+
+def guard(call: Call, rights: Rights) -> Steps[Struct | None]:
+    """DESCRIBE on the group and on every topic of its members; otherwise the whole group is refused."""
+    request = cast(ShareGroupDescribeRequest, call.body)
+    kept, others = yield from sorted_out(request.group_ids, lambda group: rights.may(DESCRIBE, GROUP, group))
+    call.narrow(request.replace(group_ids=tuple(kept)))
+    refused_groups = [not_described(group, NO_GROUP, NO_GROUP.explanation) for group in others]
+
+    def amend(body: Struct) -> Steps[Struct]:
+        answer = cast(ShareGroupDescribeResponse, body)
+        groups: list[DescribedGroup] = []
+        for group in answer.groups:
+            for member in group.members:
+                named = (each.topic_name for each in member.assignment.topic_partitions)
+                if not all(rights.sees(DESCRIBE, TOPIC, name) for name in {*member.subscribed_topic_names, *named}):
+                    group = not_described(group.group_id, NO_TOPIC, NO_TOPIC.explanation)
+                    break
+                yield
+            groups.append(group)
+            yield
+        return answer.replace(groups=(*groups, *refused_groups))
+
+    call.amend = amend
+    return None
+
+
+RIGHTS: Final = guard

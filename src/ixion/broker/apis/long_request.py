@@ -1,0 +1,99 @@
+"""Decodes a request with very many elements in turns of the loop, then handles it.
+
+A fetch of 100,000 partitions takes 30 to 50 ms to decode. Only other such requests wait for that: they share one lane
+(`timer.lane`), so that many of them get no more of the loop than one. The decoded request counts in the memory pool
+until it is released. If the client disconnects meanwhile, decoding stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final
+
+from ixion.broker.apis.call import Call, Handle, Outcome
+from ixion.broker.apis.distinct import Rule, reduce_steps
+from ixion.language.protocol.notation import Struct
+from ixion.language.wire.answer import Later
+from ixion.timer.payer import PAYER
+from ixion.timer.turns import Steps
+
+if TYPE_CHECKING:
+    from ixion.broker.network.request import Request
+
+ELEMENT_BYTES: Final = 200  # memory of one decoded element; 100 to 240 were measured
+
+_finishing: set[asyncio.Task[None]] = set()  # strong references: the loop keeps only weak ones
+
+
+class LongRequest:
+    def __init__(self, request: Request, handle: Handle, rules: dict[str, Rule]) -> None:
+        self._request = request
+        self._handle = handle
+        self._rules = rules
+        self._spent_ns = 0  # on decoding
+        self._spend = self._add
+
+    def _add(self, used_ns: int) -> None:
+        self._spent_ns += used_ns
+
+    def start(self) -> None:
+        begun_ns = perf_counter_ns()
+        before, PAYER.current = PAYER.current, self._spend
+        try:
+            job = self._request.lane.run(self._decode(), self._decoded)
+        finally:
+            PAYER.current = before
+        self._add(perf_counter_ns() - begun_ns)
+        if job.pending:
+            self._request.on_gone(job.cancel)
+
+    def _decode(self) -> Steps[Call]:
+        request = self._request
+        header, body, elements = yield from request.frame.decode_steps()
+        request.grow(elements * ELEMENT_BYTES)
+        yield
+        body = yield from reduce_steps(body, self._rules)
+        yield  # so that the handler does not begin in the same turn
+        return Call(request, header, body)
+
+    def _decoded(self, call: Call | None, error: Exception | None) -> None:
+        request = self._request
+        request.on_gone(None)
+        if call is None:
+            assert error is not None
+            request.fail(error)
+            return
+        call.spent_ns = self._spent_ns
+        try:
+            outcome = self._handle(call)
+            if outcome is None or isinstance(outcome, (Later, Struct)):
+                settle(call, outcome)
+            else:
+                finish_later(call, outcome)
+        except Exception as failure:
+            request.fail(failure)
+
+
+def finish_later(call: Call, pending: Awaitable[Outcome]) -> None:
+    task = asyncio.get_running_loop().create_task(finish(call, pending))
+    _finishing.add(task)
+    task.add_done_callback(_finishing.discard)
+
+
+async def finish(call: Call, pending: Awaitable[Outcome]) -> None:
+    try:
+        settle(call, await pending)
+    except asyncio.CancelledError:
+        call.release()
+        raise
+    except Exception as failure:
+        call.request.fail(failure)
+
+
+def settle(call: Call, outcome: Outcome) -> None:
+    if outcome is None:
+        call.no_response()
+    elif isinstance(outcome, Struct):
+        call.respond(outcome)

@@ -1,0 +1,127 @@
+"""The live page of this broker: what it may read, and when it shows nothing. Its code is imported when it is needed.
+
+The figures of the last hour are taken from `FIRST_LOOK_MS` after the start on, whether or not a page is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ixion.broker.startup.preflight import is_loopback
+
+if TYPE_CHECKING:
+    from ixion.broker.startup.parts import Parts
+    from ixion.broker.web.console.history import History
+    from ixion.broker.web.console.inside import Inside
+    from ixion.broker.web.response import Ask
+    from ixion.broker.web.server import WebServer
+
+FIRST_LOOK_MS: Final = 5_000
+LOOKS_AT_ONCE: Final = 2  # at records, on worker threads
+
+
+class LateConsole:
+    def __init__(self, parts: Parts, web: WebServer) -> None:
+        self._parts = parts
+        self._web = web
+        self._history: History | None = None
+        self._inside: Inside | None = None
+        self._ask: asyncio.Task[Ask] | None = None
+        self._first_look = parts.timer.call_later(FIRST_LOOK_MS, self._look)
+
+    def _look(self) -> None:
+        self.history().look()
+
+    def history(self) -> History:
+        from ixion.broker.web.console.history import History
+
+        if self._history is None:
+            self._history = History(self.inside)
+        return self._history
+
+    async def ask(self) -> Ask:
+        """The pages. Their code is imported on another thread: it takes some 50 ms."""
+        if self._ask is None:
+            self._ask = asyncio.create_task(self._make())
+        return await asyncio.shield(self._ask)
+
+    async def _make(self) -> Ask:
+        await asyncio.to_thread(import_code)
+        from ixion.broker.web.console.app import Console
+
+        return Console(self.inside()).ask()
+
+    def inside(self) -> Inside:
+        if self._inside is None:
+            self._inside = make_inside(self._parts, self.history(), lambda: closed(self._parts, self._web))
+        return self._inside
+
+    def stop(self) -> None:
+        self._first_look.cancel()
+        if self._history is not None:
+            self._history.stop()
+
+
+def import_code() -> None:
+    import ixion.broker.web.console.app  # noqa: F401
+
+
+def closed(parts: Parts, web: WebServer) -> str:
+    """Why the page shows nothing; empty: it does. The page shows no more than any Kafka client may see."""
+    from ixion.broker.startup.listeners import authenticates
+    from ixion.config.listeners import listeners
+
+    config = parts.config.current
+    bound = listeners(config).bound
+    if parts.authorizer is not None or any(authenticates(config, each) for each in bound):
+        return (
+            "clients of this broker must log in, and this page cannot ask for a login yet;"
+            " the commands of ixion show the same with --user"
+        )
+    if not web.only_here and all(is_loopback(each.host) for each in bound):
+        return (
+            "Kafka clients on other machines cannot reach this broker, so this page is not shown to them;"
+            " choose a loopback address with --metrics-port"
+        )
+    return ""
+
+
+def make_inside(parts: Parts, history: History, closed: Callable[[], str]) -> Inside:
+    from ixion import __version__
+    from ixion.broker.network.request_times import BOUNDS_NS
+    from ixion.broker.startup.pages import purgatories
+    from ixion.broker.web.console.inside import Inside
+    from ixion.broker.web.pages import ailments
+
+    endpoint = parts.server.endpoints[0]
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host or "127.0.0.1"
+    return Inside(
+        version=__version__,
+        node_id=parts.node_id,
+        cluster_id=parts.cluster_id,
+        bootstrap=f"{host}:{endpoint.port}",
+        clock_ms=parts.clock_ms,
+        config=parts.config,
+        image=parts.image,
+        replicas=parts.replicas,
+        logs=parts.logs,
+        timer=parts.timer,
+        stalls=parts.stalls,
+        schedules=parts.schedules,
+        network=parts.server.snapshot,
+        connections=parts.server.connections,
+        times=parts.server.times,
+        bounds_ns=BOUNDS_NS,
+        throttled=parts.quotas.throttled,
+        quotas=parts.quotas,
+        purgatories=lambda: purgatories(parts),
+        groups=lambda: parts.groups.made,
+        transactions=lambda: parts.transactions.made,
+        authorizer=parts.authorizer,
+        ailments=lambda: ailments(parts.logs),
+        history=history,
+        closed=closed,
+        working=asyncio.Semaphore(LOOKS_AT_ONCE),
+    )
