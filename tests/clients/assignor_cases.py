@@ -13,8 +13,8 @@ from ixion.clients.assignors import ASSIGNORS, COOPERATIVE, STICKY, Member
 from ixion.clients.assignors.sticky_data import write_generation, write_sticky
 from ixion.clients.core.consumer.classic import read_assignment, read_member, wire_places, write_assignment
 from ixion.clients.metadata import TopicPartition
-from ixion.protocol import storage
-from ixion.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
+from ixion.language.protocol import storage
+from ixion.language.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
 
 
 def answer(case: str) -> str:

@@ -11,6 +11,7 @@ is a fault of the connection, a change of the answer's bytes, or a function from
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 import time
 from collections import deque
@@ -20,46 +21,58 @@ from types import TracebackType
 from typing import NamedTuple
 
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode
-from ixion.model.ids import new_id
-from ixion.protocol.codec.sink import joined
-from ixion.protocol.envelope import frame_response_as
-from ixion.protocol.messages.k00_produce import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.ids import new_id
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.protocol.envelope import frame_response_as
+from ixion.language.protocol.messages.k00_produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
-from ixion.protocol.messages.k01_fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from ixion.protocol.messages.k02_list_offsets import (
+from ixion.language.protocol.messages.k01_fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from ixion.language.protocol.messages.k02_list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from ixion.protocol.messages.k03_metadata import (
+from ixion.language.protocol.messages.k03_metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ixion.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from ixion.protocol.messages.k19_create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-from ixion.protocol.messages.k20_delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ixion.protocol.messages.k23_offset_for_leader_epoch import (
+from ixion.language.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ixion.language.protocol.messages.k19_create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ixion.language.protocol.messages.k20_delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ixion.language.protocol.messages.k23_offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.records.batch import BatchView
-from ixion.records.layout import NO_SEQUENCE, add_to_sequence
-from ixion.records.patch import patch_base_offset, patch_leader_epoch
-from ixion.wire import RequestFrame, ServerConnection
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.batch import BatchView
+from ixion.language.records.layout import BASE_OFFSET, LEADER_EPOCH, NO_SEQUENCE, add_to_sequence
+from ixion.language.wire import RequestFrame, ServerConnection
 
 SPOKEN = (
     *(ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA),
@@ -87,6 +100,14 @@ class Mangled(NamedTuple):
 
 
 Reaction = Fault | Mangled | Callable[[Struct], Struct]
+
+
+def placed(data: bytes, base: int, epoch: int) -> bytes:
+    """A batch with the base offset and the leader epoch of its place in a log. The CRC does not cover these two."""
+    batch = bytearray(data)
+    struct.pack_into(">q", batch, BASE_OFFSET, base)
+    struct.pack_into(">i", batch, LEADER_EPOCH, epoch)
+    return bytes(batch)
 
 
 class FakeLog:
@@ -118,10 +139,7 @@ class FakeLog:
                 return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
             known.append((first, last, self.end))
         base = self.end
-        stored = bytearray(data)
-        patch_base_offset(stored, 0, base)
-        patch_leader_epoch(stored, 0, self.epoch)
-        self.batches.append(bytes(stored))
+        self.batches.append(placed(data, base, self.epoch))
         self.end += view.last_offset_delta + 1
         return 0, base
 

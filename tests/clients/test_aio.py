@@ -12,8 +12,8 @@ from ixion.clients.aio import Producer
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.faults import TimedOutError, UnknownTopicError
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.clients.fake import FakeCluster, Fault
 from tests.clients.test_producer import FAULTS, SMALL, calmly, numbered, refuse, stored

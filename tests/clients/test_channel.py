@@ -12,8 +12,8 @@ import uvloop
 from ixion.clients.address import Address
 from ixion.clients.channel import Channel
 from ixion.clients.faults import DisconnectedError, TimedOutError, UnreachableError
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
+from ixion.language.protocol.registry import ApiKey
 from tests.clients.fake import FakeCluster, Fault
 
 VERSION = 12

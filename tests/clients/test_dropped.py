@@ -17,8 +17,8 @@ import pytest
 from ixion.clients import Admin, Consumer, Producer, aio
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.registry import ApiKey
 from tests.clients.fake import FakeCluster, Fault
 from tests.clients.test_producer import refuse, stored
 

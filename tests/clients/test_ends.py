@@ -14,9 +14,9 @@ from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.core.producer.sender import ProduceCall
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.producer import Producer
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 from tests.clients.fake import FakeCluster, Fault
 
 ORDERS = TopicPartition("orders", 0)

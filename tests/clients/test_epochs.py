@@ -8,7 +8,7 @@ from ixion.clients import Consumer
 from ixion.clients.core.consumer.errors import LogTruncationError
 from ixion.clients.core.consumer.subscription import NO_EPOCH, Assigned
 from ixion.clients.reader import Reader
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from tests.clients.fake import FakeCluster
 from tests.clients.test_reader import ORDERS, fill, read
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ixion.clients.fetched import Fetched
 from ixion.clients.metadata import TopicPartition
-from ixion.protocol.messages.k01_fetch import AbortedTransaction
-from ixion.records.batch import BatchView
-from ixion.records.batches import iter_batches
-from ixion.records.builder import BatchBuilder
-from ixion.records.control import transaction_marker
+from ixion.language.protocol.messages.k01_fetch import AbortedTransaction
+from ixion.language.records.batch import BatchView
+from ixion.language.records.batches import iter_batches
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.control import transaction_marker
+from tests.records import forge
 
 PLACE = TopicPartition("orders", 0)
 
@@ -49,6 +52,16 @@ def test_the_example_of_the_module() -> None:
 
 def test_a_reader_of_everything_gets_all_but_the_markers() -> None:
     assert offsets(Fetched(PLACE, 0, BATCHES, 5, None)) == [0, 1, 3]
+
+
+@pytest.mark.parametrize("aborted", [None, []], ids=["uncommitted", "committed"])
+def test_a_marker_that_compaction_has_emptied_is_passed_over(aborted: list[AbortedTransaction] | None) -> None:
+    emptied = BatchView(forge.batch(b"", count=0, base_offset=1, last_offset_delta=0, attributes=0x30, producer_id=7))
+    fetched = Fetched(PLACE, 0, [data(0, 7), emptied, data(2, 7)], 3, aborted)
+    assert offsets(fetched) == [0, 2]
+    assert fetched.next_offset == 3
+    alone = Fetched(PLACE, 1, [emptied], 3, aborted)
+    assert (offsets(alone), alone.next_offset) == ([], 2)
 
 
 def test_an_abort_counts_from_its_first_offset_on() -> None:

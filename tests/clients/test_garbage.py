@@ -23,21 +23,21 @@ from ixion.clients.metadata import TopicPartition
 from ixion.clients.producer import Producer
 from ixion.clients.reader import Reader
 from ixion.clients.settings import ProducerOptions
-from ixion.model.errors import KafkaError
-from ixion.protocol.codec.sink import Deferred
-from ixion.protocol.messages.k00_produce import ProduceResponse
-from ixion.protocol.messages.k01_fetch import FetchRequest, FetchResponse
-from ixion.protocol.messages.k03_metadata import (
+from ixion.language.model.errors import KafkaError
+from ixion.language.protocol.codec.sink import Deferred
+from ixion.language.protocol.messages.k00_produce import ProduceResponse
+from ixion.language.protocol.messages.k01_fetch import FetchRequest, FetchResponse
+from ixion.language.protocol.messages.k03_metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ixion.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsResponse
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.records.builder import BatchBuilder
+from ixion.language.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsResponse
+from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.builder import BatchBuilder
 from tests.clients.fake import SPOKEN, FakeCluster, Fault, Mangled, Reaction
 
 ORDERS = TopicPartition("orders", 0)

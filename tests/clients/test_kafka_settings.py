@@ -112,5 +112,7 @@ def test_the_largest_values_are_taken_and_larger_ones_refused(client: str) -> No
 
 
 def test_share_groups_are_refused_in_one_sentence() -> None:
-    with pytest.raises(ValueError, match=r"group_protocol is 'share'; share groups \(KIP-932\) are not supported yet"):
+    with pytest.raises(
+        ValueError, match=r"group_protocol is 'share'; ShareConsumer is the client of share groups \(KIP-932\)"
+    ):
         Consumer("127.0.0.1:9092", group_protocol="share")

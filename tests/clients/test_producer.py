@@ -13,17 +13,17 @@ from ixion.clients.core.producer.partitioner import keyed_partition
 from ixion.clients.faults import UnknownTopicError
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.producer import Producer
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k00_produce import (
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k00_produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.records.batch import BatchView
-from ixion.records.compression import CODECS, Codec
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.batch import BatchView
+from ixion.language.records.compression import CODECS, Codec
 from tests.clients.fake import FakeCluster, Fault, Reaction
 
 SMALL = 120  # bytes of a batch: about three records

@@ -13,9 +13,9 @@ from ixion.clients.faults import UnknownTopicError
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.reader import Reader
 from ixion.clients.starts import parse_start
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.registry import ApiKey
-from ixion.records.builder import BatchBuilder
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.builder import BatchBuilder
 from tests.clients.fake import FakeCluster, Fault
 
 ORDERS = [TopicPartition("orders", number) for number in range(2)]

@@ -18,6 +18,7 @@ from ixion.clients.core.connection import NEVER
 from ixion.clients.faults import AuthenticationError, TimedOutError
 from ixion.clients.security import read_security
 from ixion.clients.settings import read_producer_settings
+from tests.clients.faces import FACES, Face
 from tests.security.secured import Secured
 
 PLAIN = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": "a-secret"}
@@ -169,29 +170,34 @@ def test_a_transactional_producer_that_is_refused_ends(secured: SecuredClients) 
         producer.init_transactions(30)
 
 
-def test_a_client_without_a_login_on_a_listener_that_wants_one_is_no_authentication_failure(
-    secured: SecuredClients,
-) -> None:
-    with (
-        Producer(secured.address("SASL_PLAINTEXT"), max_block_ms=300) as producer,
-        pytest.raises(TimedOutError, match="closed the connection"),
-    ):
-        producer.send("t", b"x")
+NO_TLS_THERE = "connection closed in the TLS handshake; does that port speak TLS"
+TLS_WANTED = "before its first answer; does that listener require TLS"
+LOGIN_WANTED = "at our first request; does that listener require a login"
 
 
+@pytest.mark.parametrize("face", FACES, ids=lambda face: face.name)
 @pytest.mark.parametrize(
-    ("listener", "more", "why"),
+    ("listener", "protocol", "why"),
     [
-        ("PLAINTEXT", {"security_protocol": "SSL"}, "in the TLS handshake; does that port speak TLS"),
+        ("PLAINTEXT", "SSL", NO_TLS_THERE),
+        ("SASL_PLAINTEXT", "SASL_SSL", NO_TLS_THERE),
+        ("SSL", "PLAINTEXT", TLS_WANTED),
+        ("SASL_SSL", "SASL_PLAINTEXT", TLS_WANTED),
+        ("SASL_PLAINTEXT", "PLAINTEXT", LOGIN_WANTED),
+        ("SASL_SSL", "SSL", LOGIN_WANTED),
     ],
 )
-def test_a_broker_that_hangs_up_without_a_word_may_be_back_so_it_is_tried_again(
-    secured: SecuredClients, listener: str, more: dict[str, str], why: str, monkeypatch: pytest.MonkeyPatch
+def test_a_listener_that_hangs_up_without_a_word_is_tried_again_and_the_likely_cause_is_named_at_once(
+    secured: SecuredClients, listener: str, protocol: str, why: str, face: Face, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.chdir(secured.authority.certificate.parent)
-    settings = secured.settings(listener) | more
+    login = PLAIN if "SASL" in protocol else {}
+    settings = secured.settings(protocol, **login)
+    with face.consumer(secured.address(listener), group="g", topics=["t"], **settings) as consumer:
+        while not (said := [record.getMessage() for record in caplog.records if record.name == "ixion.clients"]):
+            assert consumer.poll(0.05) == []
+    assert why in said[0]
     with (
-        Producer(secured.address(listener), max_block_ms=500, **settings) as producer,
+        face.producer(secured.address(listener), max_block_ms=500, **settings) as producer,
         pytest.raises(TimedOutError, match=why),
     ):
         producer.send("t", b"x")

@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from ixion.clients import Producer
+from ixion.clients.admin.settings import AdminOptions
+from ixion.clients.consumer.settings import ConsumerOptions
+from ixion.clients.security import NAMES
 from ixion.clients.settings import ProducerOptions, read_producer_settings
-from ixion.records.compression import Codec
+from ixion.clients.share.settings import ShareConsumerOptions
+from ixion.clients.table import SETTINGS
+from ixion.language.records.compression import Codec
 
 
 @pytest.mark.parametrize(
@@ -106,3 +111,20 @@ def test_a_default_delivery_timeout_makes_room_for_longer_ones_and_says_so(caplo
     caplog.clear()
     assert read_producer_settings({"linger_ms": 90_000}).delivery_timeout_s == 120
     assert not caplog.messages
+
+
+def test_one_table_has_the_settings_of_all_clients() -> None:
+    """Types, which mypy wants to read, stand in the options; each must fit its row."""
+    options = [ProducerOptions, ConsumerOptions, ShareConsumerOptions, AdminOptions]
+    types: dict[str, set[str]] = {}
+    for each in options:
+        for name, kind in each.__annotations__.items():
+            if name not in NAMES:
+                types.setdefault(name, set()).add(getattr(kind, "__forward_arg__", str(kind)))
+    assert types.keys() == SETTINGS.keys()
+    for name, row in SETTINGS.items():
+        is_number = isinstance(row.default, int) and not isinstance(row.default, bool)
+        assert bool(types[name] & {"int", "float"}) == is_number, name
+        assert (types[name] == {"bool"}) == isinstance(row.default, bool), name
+        assert not is_number or row.least <= row.default <= row.most, name
+        assert name.endswith("_ms") == (row.unit == "ms"), name

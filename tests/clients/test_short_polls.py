@@ -13,9 +13,9 @@ from ixion.clients.dial import Dial, Place
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.producer import Producer
 from ixion.clients.reader import Reader
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.registry import ApiKey
-from ixion.records.builder import BatchBuilder
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.builder import BatchBuilder
 from tests.clients.fake import FakeCluster, Fault
 from tests.clients.test_producer import refuse
 

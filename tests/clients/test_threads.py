@@ -11,8 +11,8 @@ import pytest
 from ixion.clients import Producer
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.faults import TimedOutError
-from ixion.model.errors import KafkaError
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import KafkaError
+from ixion.language.protocol.registry import ApiKey
 from tests.clients.fake import FakeCluster, Fault
 from tests.clients.test_producer import SMALL, numbered, stored
 

@@ -11,7 +11,7 @@ from ixion.clients import Producer, TopicPartition, aio
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.faults import FencedError
 from ixion.clients.reader import Reader
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 from ixion.testing import Broker
 from tests.clients.asking import end_offsets, fetch_offsets
 

@@ -36,7 +36,8 @@ def test_an_address_is_written_as_it_is_read() -> None:
 
 def test_several_addresses() -> None:
     assert parse_bootstrap("a:1, b:2,") == (Address("a", 1), Address("b", 2))
-    with pytest.raises(ValueError, match="is not an address"):
+    assert parse_bootstrap(["a:1", "b:2"]) == (Address("a", 1), Address("b", 2))
+    with pytest.raises(ValueError, match="the first argument is missing"):
         parse_bootstrap(" ")
 
 

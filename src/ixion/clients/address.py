@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 DEFAULT_PORT: Final = 9092
@@ -30,8 +31,20 @@ def parse_address(text: str) -> Address:
     return Address(host, int(port))
 
 
-def parse_bootstrap(text: str) -> tuple[Address, ...]:
-    """Addresses separated by commas; any of them leads to the whole cluster."""
-    if not isinstance(text, str):
-        raise TypeError(f"bootstrap must be text, addresses separated by commas ('one:9092,two:9092'), not {text!r}")
-    return tuple(parse_address(part) for part in text.split(",") if part.strip()) or (parse_address(text),)
+Bootstrap = str | Sequence[str]  # addresses: text, separated by commas, or a list
+
+
+def parse_bootstrap(given: object) -> tuple[Address, ...]:
+    """Any of the addresses leads to the whole cluster. TypeError for another kind of argument, ValueError for none."""
+    if isinstance(given, Mapping):
+        raise TypeError(
+            "settings are keyword arguments, and the addresses come first: Producer('one:9092,two:9092', acks='all')"
+        )
+    if isinstance(given, bytes) or not isinstance(given, Sequence):
+        raise TypeError(f"bootstrap must be text, addresses separated by commas ('one:9092,two:9092'), not {given!r}")
+    texts = given.split(",") if isinstance(given, str) else given
+    if any(not isinstance(text, str) for text in texts):
+        raise TypeError(f"bootstrap must be a list of addresses such as 'one:9092', not {given!r}")
+    if not any(text.strip() for text in texts):
+        raise ValueError("the first argument is missing: the addresses of brokers, such as 'one:9092,two:9092'")
+    return tuple(parse_address(text) for text in texts if text.strip())

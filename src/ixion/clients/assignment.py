@@ -7,9 +7,9 @@ from ixion.clients.metadata import TopicPartition
 
 def read_assignment(data: bytes) -> tuple[TopicPartition, ...]:
     """The partitions that the leader assigned to a member; none during a rebalance."""
-    from ixion.protocol import storage
-    from ixion.protocol.flaws import DecodeError
-    from ixion.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
+    from ixion.language.protocol import storage
+    from ixion.language.protocol.flaws import DecodeError
+    from ixion.language.protocol.stored.consumer_protocol import ConsumerProtocolAssignment
 
     if not data:
         return ()

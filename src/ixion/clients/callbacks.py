@@ -4,6 +4,8 @@ Both the engine's thread and callers run them. The engine knows only this object
 so that a producer which is dropped without close() can be noticed.
 """
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 import threading

@@ -21,9 +21,9 @@ from ixion.clients.address import Address
 from ixion.clients.core.connection import ConnectionMachine, Outcome, Pending
 from ixion.clients.core.security import PLAINTEXT, Security
 from ixion.clients.faults import AuthenticationError, DisconnectedError, UnreachableError
-from ixion.model.errors import KafkaError
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import KafkaError
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 HIGH_WATER: Final = 1 << 20  # bytes that the transport may hold; requests between brokers are small
 

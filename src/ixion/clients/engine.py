@@ -14,6 +14,8 @@ The machine is used under one lock, which no thread holds while it polls. Rules 
 3. Callbacks run outside the lock.
 """
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 import atexit
@@ -100,6 +102,9 @@ class Engine:
     def is_forked(self) -> bool:
         """Whether this process was forked: it lacks the thread, and shares the sockets with its parent."""
         return FORKS[0] != self._forks
+
+    def check(self) -> None:
+        """Any thread may call. (The other engine belongs to one loop.)"""
 
     @property
     def has_thread(self) -> bool:

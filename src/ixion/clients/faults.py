@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
 
@@ -65,6 +65,7 @@ class UnknownTopicError(KafkaError):
         if len(known) > MOST_COMPARED:  # 20 to 100 µs each, while other calls of the client wait
             known = [name for name in known if name[:1] == topic[:1] and abs(len(name) - len(topic)) <= 2]
         near = get_close_matches(topic, known[:MOST_COMPARED], n=1)
+        self.near: str | None = near[0] if near else None
         meant = f"; did you mean {near[0]!r}?" if near else ""
         super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}{meant}")
         self.topic = topic

@@ -10,20 +10,22 @@ skipped:
 A producer counts as aborted from the first offset in the list to its next abort marker.
 """
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
 
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k01_fetch import AbortedTransaction
-from ixion.records.batch import BatchView
-from ixion.records.columns import Columns, read_columns
-from ixion.records.control import ControlType, control_type
-from ixion.records.layout import Buffer
-from ixion.records.record import Record
-from ixion.records.walker import FAR
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k01_fetch import AbortedTransaction
+from ixion.language.records.batch import BatchView
+from ixion.language.records.columns import Columns, read_columns
+from ixion.language.records.control import ControlType, control_type
+from ixion.language.records.layout import Buffer
+from ixion.language.records.record import Record
+from ixion.language.records.walker import FAR
 
 
 class Fetched:

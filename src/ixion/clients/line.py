@@ -5,6 +5,8 @@ Nothing here blocks. The owner polls `fileno()` for `events` and calls `advance`
 `tls_line` is the same over TLS.
 """
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 import os

@@ -1,5 +1,7 @@
 """The sockets of a client: one line for each connection machine that it has opened."""
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 from ixion.clients.core.client import Client

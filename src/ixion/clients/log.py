@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import logging
 
     from ixion.clients.core.producer.batch import Delivery
-    from ixion.model.errors import KafkaError
+    from ixion.language.model.errors import KafkaError
 
 
 def log_interceptor(method: str) -> None:
@@ -19,7 +19,7 @@ def log_interceptor(method: str) -> None:
 
 
 def log_callback(delivery: Delivery) -> None:
-    _logger().exception("the callback of a record to %s raised", delivery.partition)
+    _logger().exception("the callback of a record to %s raised", delivery.place)
 
 
 def log_callback_ended() -> None:
@@ -33,6 +33,18 @@ def log_lost(error: KafkaError) -> None:
 def log_unsent(count: int) -> None:
     text = "the program ends before %s of a producer %s acknowledged; call flush() or close() first"
     _logger().warning(text, records(count), "is" if count == 1 else "are")
+
+
+def log_unanswered(error: KafkaError) -> None:
+    _logger().warning("no broker has answered yet, and the client goes on trying: %s", error.message)
+
+
+def log_missing(topic: str) -> None:
+    _logger().warning("there is no topic %r yet, and the client goes on asking for it", topic)
+
+
+def log_uncommitted(error: KafkaError) -> None:
+    _logger().warning("the last automatic commit failed, so records will be read again: %s", error)
 
 
 def log_raised_timeout(timeout_ms: float) -> None:

@@ -7,8 +7,12 @@ from typing import NamedTuple
 
 from ixion.clients.address import Address
 from ixion.clients.faults import error_code
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k03_metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k03_metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 
 # Tuples, not dataclasses: creating a dataclass costs half a millisecond of every start.
 

@@ -33,11 +33,18 @@ class Options:
             raise self._wrong(name, "allowed are True and False")
         return value
 
-    def whole(self, name: str, default: int, least: int) -> int:
+    def whole(self, name: str, default: int, least: int, most: int = MAX_I32) -> int:
         value = self._given.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31 - 1:
-            raise self._wrong(name, f"allowed are whole numbers from {least} to 2147483647")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise self._wrong(name, f"allowed are whole numbers from {least} to {most}")
         return value
+
+    def words(self, name: str, default: Sequence[str], allowed: Sequence[str]) -> tuple[str, ...]:
+        value = self._given.get(name, default)
+        is_list = isinstance(value, Sequence) and not isinstance(value, str)
+        if not is_list or not value or any(word not in allowed for word in value):
+            raise self._wrong(name, f"allowed is a list of {', '.join(map(repr, allowed))}")
+        return tuple(value)
 
     def level(self, name: str) -> int | None:
         value = self._given.get(name)

@@ -24,6 +24,8 @@ With a `transactional_id`, records are sent in transactions:
 Threads may share a producer. A forked child needs one of its own.
 """
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 import sys
@@ -35,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from librt.time import time as wall_s
 
-from ixion.clients.address import parse_bootstrap
+from ixion.clients.address import Bootstrap, parse_bootstrap
 from ixion.clients.callbacks import Callbacks
 from ixion.clients.core.checks import check_long
 from ixion.clients.core.connection import NEVER
@@ -47,11 +49,12 @@ from ixion.clients.faults import TimedOutError
 from ixion.clients.log import records, warn_unclosed
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.settings import ProducerOptions, read_producer_settings
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.builder import Headers
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.builder import Headers
 
 if TYPE_CHECKING:
     from ixion.clients.core.producer.group_offsets import GroupMetadata
+    from ixion.clients.transaction import TransactionBlock
 
 monotonic: Final = time.monotonic  # looked up once
 
@@ -81,19 +84,22 @@ class DeliveryFuture:
 
 
 class Producer:
+    """Sends records to topics; `ProducerOptions` has its settings."""
+
     _is_closed = True  # until it is made
 
-    def __init__(self, bootstrap: str, **settings: Unpack[ProducerOptions]) -> None:
+    def __init__(self, bootstrap: Bootstrap = "", **settings: Unpack[ProducerOptions]) -> None:
         """TypeError or ValueError, naming it, for a wrong setting or address."""
         self._settings = read_producer_settings(settings)
         self._machine = ProducerMachine(parse_bootstrap(bootstrap), without_code(self._settings), random)
+        self._machine.client.warns = True
         self._preparing = Preparing(self._settings) if Preparing.is_needed(self._settings) else None
         self._callbacks = Callbacks(self._machine, self._machine.due)
         self._engine = self._callbacks.engine
         self._lock = self._engine.lock
         self._sender = self._machine.sender
         self._due = self._machine.due
-        self._turns: deque[object] = deque()  # of sends that wait, first come, first served
+        self._turns = self._machine.turns
         self._is_closed = False
 
     def __del__(self) -> None:
@@ -105,28 +111,20 @@ class Producer:
             self._engine.abandon()
             warn_unclosed(self, "producer", f": {records(count)} not acknowledged yet" if count else "")
 
-    def __enter__(self) -> Producer:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if error is None:
-            self.close()
-        else:
-            text = f"not acknowledged when the producer was left on {type(error).__name__}"
-            self._end(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, text))
-
     def send(
         self,
         topic: str,
         value: Any,
         *,
         key: Any = None,
-        headers: Headers = (),
+        headers: Headers | dict[str, bytes | None] = (),
         timestamp_ms: int | None = None,
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> DeliveryFuture:
         """Hand over a record (step 1). KafkaError if it is refused at once: too large, no such topic, no room."""
+        if isinstance(headers, dict):
+            headers = tuple(headers.items())
         if self._preparing is not None:
             record = self._preparing.prepare(topic, value, key, headers, timestamp_ms, partition)
             topic, value, key, headers, timestamp_ms, partition = record
@@ -146,7 +144,7 @@ class Producer:
                 raise self._unusable()
             now_s = monotonic()
             batch = None
-            if not self._turns:
+            if not self._turns or self._turns.is_free(topic):
                 batch = self._machine.append(topic, partition, key, value, headers, timestamp_ms, on_delivery, now_s)
             if batch is None:
                 batch = self._append_later(topic, partition, key, value, headers, timestamp_ms, on_delivery)
@@ -160,20 +158,44 @@ class Producer:
             self._callbacks.run()
         return future
 
-    def poll(self, wait_s: float = 0.0) -> None:
-        """Send lingering batches and handle answers, waiting up to `wait_s` for something to happen."""
-        self._check_process()
-        until_s = time.monotonic() + wait_s
-        with self._lock:
-            if wait_s > 0 and not self._due:
-                self._engine.wait(lambda: bool(self._due), until_s)
-            else:
-                self._engine.pump(time.monotonic())
-        self._callbacks.run()
+    # Made from aio/producer.py by devtools.blocking, from here on …
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            self.close()
+        else:
+            text = f"not acknowledged when the producer was left on {type(error).__name__}"
+            self._end(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, text))
+
+    def send_and_wait(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: Any = None,
+        headers: Headers | dict[str, bytes | None] = (),
+        timestamp_ms: int | None = None,
+        partition: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Delivery:
+        """Send a record and wait until it is acknowledged. Raises its error."""
+        future = self.send(topic, value, key=key, headers=headers, timestamp_ms=timestamp_ms, partition=partition)
+        delivery = self._delivery(future._batch, future._index, timeout_s)
+        if delivery.error is not None:
+            raise delivery.error
+        return delivery
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until every record sent before is settled. Raises the first failure since the last flush."""
-        self._check_process()
+        self._flush(timeout_s)
+        if self._sender.fatal is not None:
+            raise self._sender.fatal
+
+    def _flush(self, timeout_s: float | None) -> None:
+        self._check_open()
         until_s = NEVER if timeout_s is None else time.monotonic() + timeout_s
         with self._lock:
             self._machine.seal_all()
@@ -199,9 +221,18 @@ class Producer:
         self._transact(self._machine.the_transactions().init, "init_transactions", timeout_s)
 
     def begin_transaction(self) -> None:
-        self._check_process()
+        """Begin a transaction; all records that are sent from now on belong to it."""
+        self._check_open()
         with self._lock:
+            if self._sender.fatal is not None:
+                raise self._sender.fatal
             self._machine.the_transactions().begin()
+
+    def transaction(self) -> TransactionBlock:
+        """A block that is a transaction: committed at its end, aborted on an exception."""
+        from ixion.clients.transaction import TransactionBlock
+
+        return TransactionBlock(self)
 
     def send_offsets(
         self, offsets: Mapping[TopicPartition, int], group: str | GroupMetadata, timeout_s: float | None = None
@@ -228,9 +259,10 @@ class Producer:
         if self._is_closed or self._engine.is_forked:
             return
         try:
-            if self._machine.transactions is not None and self._machine.transactions.is_open:
+            transactions = self._machine.transactions
+            if transactions is not None and transactions.is_open and self._sender.fatal is None:
                 self.abort_transaction(timeout_s)
-            self.flush(timeout_s)  # step 10.2
+            self._flush(timeout_s)  # step 10.2
         finally:
             self._end(TimedOutError("not acknowledged before the producer was closed"))
 
@@ -243,7 +275,7 @@ class Producer:
 
     def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has. KafkaError if no broker answers that within `max_block_ms`."""
-        self._check_process()
+        self._check_open()
         with self._lock:
             cluster = self._machine.client.cluster
             max_block_s = self._settings.max_block_s
@@ -267,16 +299,16 @@ class Producer:
         timestamp_ms: int,
         on_delivery: OnDelivery | None,
     ) -> Batch:
-        """Wait for metadata or room. The lock is held, and given up while waiting."""
+        """Wait for metadata or room, in the order of the calls. The lock is held, and given up while waiting."""
         found: list[Batch] = []
-        turn = object()
         machine = self._machine
+        turn = machine.turns.take(topic)
         max_block_s = self._settings.max_block_s
 
         def is_appended() -> bool:
             if self._is_closed or self._sender.fatal is not None:
                 return True
-            if self._turns[0] is turn:
+            if machine.turns.is_next(turn):
                 now_s = time.monotonic()
                 batch = machine.append(topic, partition, key, value, headers, timestamp_ms, on_delivery, now_s)
                 if batch is not None:
@@ -284,13 +316,10 @@ class Producer:
                     return True
             return False
 
-        self._turns.append(turn)
-        machine.has_waiters = True
         try:
             self._engine.wait(is_appended, time.monotonic() + max_block_s)
         finally:
-            self._turns.remove(turn)
-            machine.has_waiters = bool(self._turns)
+            machine.turns.give_up(turn)
         if found:
             return found[0]
         if self._is_closed or self._sender.fatal is not None:
@@ -299,7 +328,7 @@ class Producer:
 
     def _transact(self, act: Callable[[], None], what: str, timeout_s: float | None) -> None:
         """Start an act of the transaction and wait until it is done."""
-        self._check_process()
+        self._check_open()
         within_s = self._settings.max_block_s if timeout_s is None else timeout_s
         transactions = self._machine.the_transactions()
         with self._lock:
@@ -310,9 +339,34 @@ class Producer:
         if not transactions.is_settled:
             raise TimedOutError(f"{what} is not done within {within_s:.3g} s; call it again to continue")
 
+    def _check_open(self) -> None:
+        if self._is_closed or self._engine.is_forked:
+            raise self._unusable()
+
+    def _unusable(self) -> Exception:
+        if self._engine.is_forked:
+            return RuntimeError("this producer was made by another process; a forked child needs one of its own")
+        if self._is_closed:
+            return ValueError("the producer is closed")
+        assert self._sender.fatal is not None
+        return self._sender.fatal
+
+    # … to here.
+
+    def poll(self, wait_s: float = 0.0) -> None:
+        """Send lingering batches and handle answers, waiting up to `wait_s` for something to happen."""
+        self._check_open()
+        until_s = time.monotonic() + wait_s
+        with self._lock:
+            if wait_s > 0 and not self._due:
+                self._engine.wait(lambda: bool(self._due), until_s)
+            else:
+                self._engine.pump(time.monotonic())
+        self._callbacks.run()
+
     def _delivery(self, batch: Batch, index: int, timeout_s: float | None) -> Delivery:
         if not batch.part_of(index).is_done:
-            self._check_process()
+            self._check_open()
             until_s = NEVER if timeout_s is None else time.monotonic() + timeout_s
             with self._lock:
                 self._machine.hurry(batch)
@@ -331,15 +385,3 @@ class Producer:
             self._machine.close(error, time.monotonic())
         self._engine.stop()
         self._callbacks.run()
-
-    def _check_process(self) -> None:
-        if self._is_closed or self._engine.is_forked:
-            raise self._unusable()
-
-    def _unusable(self) -> Exception:
-        if self._engine.is_forked:
-            return RuntimeError("this producer was made by another process; a forked child needs one of its own")
-        if self._is_closed:
-            return ValueError("the producer is closed")
-        assert self._sender.fatal is not None
-        return self._sender.fatal

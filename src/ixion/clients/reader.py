@@ -30,7 +30,7 @@ from ixion.clients.core.security import PLAINTEXT, Security
 from ixion.clients.engine import Engine, random
 from ixion.clients.fetched import Fetched
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 
 FETCH_BYTES: Final = 50 * 1024 * 1024
 PARTITION_BYTES: Final = 1024 * 1024

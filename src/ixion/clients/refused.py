@@ -12,7 +12,7 @@ STORES: Final = "stores are PEM files, or PEM text"
 CONTEXT: Final = "give an ssl_context of your own"
 FETCHED: Final = "a function as sasl_oauthbearer_token fetches the token"
 METRICS: Final = "metrics() is a snapshot of counters"
-SHARE: Final = "share groups (KIP-932) are not supported yet"
+SHARE: Final = "ShareConsumer is the client of share groups (KIP-932)"
 
 REFUSED: Final[dict[str, str]] = {
     "bootstrap_controllers": "brokers are asked, and these ask the controller",

@@ -15,9 +15,8 @@ from ixion.clients.core.producer.settings import Interceptor, ProducerSettings, 
 from ixion.clients.log import log_raised_timeout
 from ixion.clients.options import MAX_I32, Options
 from ixion.clients.security import SecurityOptions
-from ixion.records.compression import Codec
-
-FOREVER: Final = 2**31 - 1
+from ixion.clients.table import default, number
+from ixion.language.records.compression import Codec
 
 
 class ProducerOptions(SecurityOptions, total=False):
@@ -57,15 +56,16 @@ class ProducerOptions(SecurityOptions, total=False):
     value_serializer: Serializer | None
 
 
+ADAPTIVE: Final = "partitioner_adaptive_partitioning_enable"
 ACKS: Final[dict[object, int]] = {"all": -1, "-1": -1, -1: -1, "1": 1, 1: 1, "0": 0, 0: 0}
 
 
 def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
     """TypeError for an unknown setting, ValueError for a value that is not allowed; both name the setting."""
     options = Options(given, ProducerOptions.__annotations__.keys())
-    acks = options.choice("acks", "all", ACKS)
-    max_in_flight = options.whole("max_in_flight_requests_per_connection", 5, 1)
-    retries = options.whole("retries", FOREVER, 0)
+    acks = options.choice("acks", default("acks"), ACKS)
+    max_in_flight = options.whole(*number("max_in_flight_requests_per_connection"))
+    retries = options.whole(*number("retries"))
     is_possible = acks == -1 and max_in_flight <= 5 and retries > 0
     idempotent = options.flag("enable_idempotence", is_possible)
     if idempotent and not is_possible:
@@ -76,9 +76,9 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
         raise ValueError(
             "transactional_id needs enable_idempotence, acks='all', retries and at most 5 requests in flight"
         )
-    linger_s = options.seconds("linger_ms", 5)
+    linger_s = options.seconds(*number("linger_ms"))
     request_timeout_s = request_timeout(options)
-    delivery_timeout_s = options.seconds("delivery_timeout_ms", 120_000)
+    delivery_timeout_s = options.seconds(*number("delivery_timeout_ms"))
     least_ms = min(round((linger_s + request_timeout_s) * 1000, 3), MAX_I32)
     if delivery_timeout_s < least_ms / 1000:
         if "delivery_timeout_ms" in given:
@@ -86,31 +86,31 @@ def read_producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
             raise ValueError(f"delivery_timeout_ms is {given['delivery_timeout_ms']!r}; it {text} ({least_ms:.9g})")
         delivery_timeout_s = least_ms / 1000
         log_raised_timeout(least_ms)
-    client = read_client_settings(options, given, idle_ms=540_000)._replace(
-        metadata_max_idle_s=options.seconds("metadata_max_idle_ms", 300_000, least_ms=5000),
-        creates_topics=options.flag("allow_auto_create_topics", True),
+    client = read_client_settings(options, given, idle_ms=default("connections_max_idle_ms"))._replace(
+        metadata_max_idle_s=options.seconds(*number("metadata_max_idle_ms")),
+        creates_topics=options.flag("allow_auto_create_topics", default("allow_auto_create_topics")),
     )
     codecs: dict[object, Codec] = {codec.name.lower(): codec for codec in Codec}
     return ProducerSettings(
         client=client,
         acks=acks,
         enable_idempotence=idempotent,
-        batch_size=options.whole("batch_size", 16_384, 0),
+        batch_size=options.whole(*number("batch_size")),
         linger_s=linger_s,
-        buffer_memory=options.whole("buffer_memory", 32 * 1024 * 1024, 1),
-        max_block_s=options.seconds("max_block_ms", 60_000),
-        max_request_size=options.whole("max_request_size", 1024 * 1024, 1),
+        buffer_memory=options.whole(*number("buffer_memory")),
+        max_block_s=options.seconds(*number("max_block_ms")),
+        max_request_size=options.whole(*number("max_request_size")),
         max_in_flight=max_in_flight,
         retries=retries,
         delivery_timeout_s=delivery_timeout_s,
-        compression=options.choice("compression", "none", codecs),
+        compression=options.choice("compression", default("compression"), codecs),
         compression_level=options.level("compression_level"),
         partitioner=options.function("partitioner"),
-        partitioner_ignore_keys=options.flag("partitioner_ignore_keys", False),
-        adaptive_partitioning=options.flag("partitioner_adaptive_partitioning_enable", True),
-        availability_timeout_s=options.seconds("partitioner_availability_timeout_ms", 0),
+        partitioner_ignore_keys=options.flag("partitioner_ignore_keys", default("partitioner_ignore_keys")),
+        adaptive_partitioning=options.flag(ADAPTIVE, default(ADAPTIVE)),
+        availability_timeout_s=options.seconds(*number("partitioner_availability_timeout_ms")),
         transactional_id=transactional_id,
-        transaction_timeout_s=options.seconds("transaction_timeout_ms", 60_000, least_ms=1, most_ms=MAX_I32),
+        transaction_timeout_s=options.seconds(*number("transaction_timeout_ms")),
         key_serializer=options.function("key_serializer"),
         value_serializer=options.function("value_serializer"),
         interceptors=tuple(given.get("interceptors") or ()),

@@ -8,6 +8,7 @@ stored                      where the group has committed (with a group only)
 @2026-05-01T12:00           the first record of that time or later; local time unless it ends in Z or +02:00; the @ may
                             be left out
 @1767225600000              the same, in milliseconds since 1970
+@-1h                        an hour ago; the units are s, m, h, d and w
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final, NamedTuple
 
 LATEST: Final = -1  # in place of a time
 EARLIEST: Final = -2
+UNITS_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 LARGEST_MS: Final = (1 << 63) - 1  # as a timestamp is stored; no record is that late
 
 
@@ -45,7 +47,19 @@ def parse_start(text: str) -> Start:
     if is_number(word.removeprefix("-")):
         return Start(before_end=int(word[1:])) if word.startswith("-") else Start(offset=int(word))
     time = text.strip().removeprefix("@")
+    if word.startswith("@-"):
+        return Start(ago_ms(word))
     return Start(min(int(time), LARGEST_MS) if is_number(time) else parse_time_ms(time))
+
+
+def ago_ms(word: str) -> int:
+    """The time that `@-90m` means: so long before now."""
+    from time import time
+
+    amount, unit = word[2:-1], word[-1:]
+    if not is_number(amount) or unit not in UNITS_S:
+        raise ValueError(f"{word!r} is not a time ago; write @-90m, with one of the units {', '.join(UNITS_S)}")
+    return max(0, int((time() - int(amount) * UNITS_S[unit]) * 1000))
 
 
 def is_number(text: str) -> bool:
@@ -58,7 +72,7 @@ def parse_time_ms(text: str) -> int:
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
     except (ValueError, OverflowError):
-        choices = "earliest, latest, stored, an offset, -N, a time such as 2026-05-01T12:00 or @MILLISECONDS"
+        choices = "earliest, latest, stored, an offset, -N, a time such as 2026-05-01T12:00, @-1h or @MILLISECONDS"
         raise ValueError(f"{text!r} is not a place to begin; use {choices}") from None
 
 

@@ -9,6 +9,8 @@ Two rules of OpenSSL: a write that has to wait is repeated with the same bytes; 
 decrypted do not make the socket readable, so they are read until none is left.
 """
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 import select
@@ -151,8 +153,9 @@ class TlsLine(Line):
         if is_tls and self.machine.phase != READY:
             self.machine.close(AuthenticationError(f"{self.machine.address}: {explain(error)}"))
         else:
+            found = "connection closed" if isinstance(error, ssl.SSLError) else reason(error)  # its errno is none
             where = " in the TLS handshake; does that port speak TLS?" if self._is_shaking else ""
-            self.machine.lost(explain(error) if is_tls else reason(error) + where)
+            self.machine.lost(explain(error) if is_tls else found + where)
 
 
 def explain(error: OSError) -> str:

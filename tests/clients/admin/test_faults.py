@@ -10,8 +10,8 @@ from ixion.clients import Admin, TopicPartition, aio
 from ixion.clients.admin.offsets import LATEST
 from ixion.clients.admin.topics import NewTopic
 from ixion.clients.faults import TimedOutError, UnknownTopicError, UnreachableError
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.clients.fake import FakeCluster, Fault
 

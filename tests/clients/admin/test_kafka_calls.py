@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ixion.apis.served import SERVED
+from ixion.broker.apis.served import SERVED
 from ixion.clients.admin.admin import Calls
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 
 OURS = {
     "abortTransaction": "abort_transaction",
@@ -58,25 +58,28 @@ OURS = {
 # The API that ixion does not serve. The numbers without a name are APIs that we have no message of.
 NOT_SERVED: dict[str, ApiKey | int] = {
     "addRaftVoter": 80,
-    "alterShareGroupOffsets": ApiKey.ALTER_SHARE_GROUP_OFFSETS,
     "alterStreamsGroupOffsets": 88,  # streams groups: StreamsGroupHeartbeat
-    "deleteShareGroupOffsets": ApiKey.DELETE_SHARE_GROUP_OFFSETS,
-    "deleteShareGroups": ApiKey.SHARE_GROUP_HEARTBEAT,
     "deleteStreamsGroupOffsets": 88,
     "deleteStreamsGroups": 88,
-    "describeShareGroups": ApiKey.SHARE_GROUP_DESCRIBE,
     "describeStreamsGroups": 89,
-    "listShareGroupOffsets": ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
     "listStreamsGroupOffsets": 88,
     "removeRaftVoter": 81,
     "unregisterBroker": 64,
+}
+# The broker answers them; our administration has no call for them yet.
+NOT_YET = {
+    "alterShareGroupOffsets",
+    "deleteShareGroupOffsets",
+    "deleteShareGroups",
+    "describeShareGroups",
+    "listShareGroupOffsets",
 }
 # Of the client itself, which pushes no metrics.
 OF_THE_CLIENT = {"clientInstanceId", "metrics", "registerMetricForSubscription", "unregisterMetricFromSubscription"}
 
 
 def test_a_call_that_ixion_answers_is_one_of_ours() -> None:
-    assert len(OURS) + len(NOT_SERVED) + len(OF_THE_CLIENT) == 64
+    assert len(OURS) + len(NOT_SERVED) + len(NOT_YET) + len(OF_THE_CLIENT) == 64
     for kafkas, ours in OURS.items():
         assert hasattr(Calls, ours), kafkas
     served = {int(key) for key in SERVED}

@@ -11,10 +11,10 @@ from ixion.clients.admin.runner import AdminRunner
 from ixion.clients.admin.starts import find_topic, offsets_at
 from ixion.clients.faults import TimedOutError, UnknownTopicError, UnreachableError
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k02_list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k02_list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 from tests.clients.fake import FakeCluster, Fault
 
 ORDERS = [TopicPartition("orders", number) for number in range(2)]
@@ -83,7 +83,10 @@ def test_an_error_that_no_retry_mends_is_raised_at_once() -> None:
         return refusal(code)
 
     def refusal(code: ErrorCode) -> ListOffsetsResponse:
-        from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+        from ixion.language.protocol.messages.k02_list_offsets import (
+            ListOffsetsPartitionResponse,
+            ListOffsetsTopicResponse,
+        )
 
         part = ListOffsetsPartitionResponse(partition_index=0, error_code=code)
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="orders", partitions=(part,)),))

@@ -18,7 +18,7 @@ from ixion.clients.consumer.record import ConsumerRecord
 from ixion.clients.core.consumer.commits import OffsetAndMetadata
 from ixion.clients.core.consumer.errors import ConsumerClosedError, ConsumerUseError, NoOffsetError, WakeupError
 from ixion.clients.metadata import TopicPartition as Place
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 from ixion.testing import Broker
 from tests.clients.consumer.test_consumer import WAIT_S, numbered, send
 

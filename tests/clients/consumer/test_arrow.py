@@ -9,10 +9,10 @@ import pytest
 
 from ixion.clients.consumer.arrow import arrow_schema, to_arrow
 from ixion.clients.metadata import TopicPartition
-from ixion.records.batch import BatchView, TimestampType
-from ixion.records.batches import iter_batches
-from ixion.records.builder import BatchBuilder, Headers
-from ixion.records.columns import Columns, read_columns
+from ixion.language.records.batch import BatchView, TimestampType
+from ixion.language.records.batches import iter_batches
+from ixion.language.records.builder import BatchBuilder, Headers
+from ixion.language.records.columns import Columns, read_columns
 
 PLACE = TopicPartition("orders", 3)
 HEADERS: Headers = [("trace", b"1"), ("trace", None), ("", b"")]

@@ -24,7 +24,7 @@ from ixion.clients.core.consumer.errors import (
 from ixion.clients.core.consumer.member import Member
 from ixion.clients.core.consumer.subscription import NotAssignedError
 from ixion.clients.producer import Producer
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.clients.asking import delete_records, describe_group
 from tests.clients.fake import FakeCluster

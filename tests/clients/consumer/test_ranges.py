@@ -7,8 +7,8 @@ import pytest
 from ixion.clients.consumer.ranges import Range, read_ranges
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.reader import Reader
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.registry import ApiKey
 from tests.clients.fake import FakeCluster, Fault
 from tests.clients.test_reader import ORDERS, fill
 

@@ -18,8 +18,8 @@ import pytest
 from devtools.parts import need
 from ixion.clients import Admin, Producer, TopicPartition
 from ixion.clients.admin.topics import NewTopic
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker, Cluster
 from tests.apis.raw import Raw
 from tests.clients.asking import end_offsets, fetch_offsets

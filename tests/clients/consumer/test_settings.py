@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from ixion.clients import Consumer
-from ixion.clients.consumer.settings import read_settings
+from ixion.clients.consumer.settings import ConsumerOptions, read_settings
+from ixion.clients.core.consumer.settings import ConsumerSettings
+from ixion.clients.security import NAMES
 
 
 def test_defaults_are_kafkas() -> None:
@@ -19,16 +21,18 @@ def test_defaults_are_kafkas() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"auto_ofset_reset": "latest"}, "unknown setting 'auto_ofset_reset'; did you mean 'auto_offset_reset'?"),
         (
             {"auto_offset_reset": "first"},
             "auto_offset_reset must be one of earliest, latest, none, by_duration:PnDTnHnMn.nS, not",
         ),
-        ({"isolation_level": "none"}, "isolation_level must be one of read_uncommitted, read_committed, not 'none'"),
-        ({"max_poll_records": 0}, "max_poll_records must be at least 1, not 0"),
-        ({"fetch_min_bytes": -1}, "fetch_min_bytes must be at least 0, not -1"),
-        ({"partition_assignment_strategy": []}, "partition_assignment_strategy must be a list of one name or more"),
-        ({"partition_assignment_strategy": ["mine"]}, "partition_assignment_strategy must be one of range"),
+        ({"isolation_level": "none"}, "isolation_level is 'none'; allowed are 'read_uncommitted', 'read_committed'"),
+        ({"max_poll_records": 0}, "max_poll_records is 0; allowed are whole numbers from 1 to 2147483647"),
+        ({"fetch_min_bytes": -1}, "fetch_min_bytes is -1; allowed are whole numbers from 0 to 2147483647"),
+        ({"partition_assignment_strategy": []}, "partition_assignment_strategy is []; allowed is a list of 'range'"),
+        (
+            {"partition_assignment_strategy": ["mine"]},
+            "partition_assignment_strategy is ['mine']; allowed is a list of 'range'",
+        ),
     ],
 )
 def test_values(given: dict[str, Any], said: str) -> None:
@@ -37,10 +41,22 @@ def test_values(given: dict[str, Any], said: str) -> None:
     assert str(caught.value).startswith(said)
 
 
-@pytest.mark.parametrize(("name", "value"), [("max_poll_records", "5"), ("enable_auto_commit", 1), ("client_id", 7)])
-def test_kinds(name: str, value: Any) -> None:
-    with pytest.raises(TypeError, match=f"{name} must be of type"):
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("max_poll_records", "5", "whole numbers from 1"),
+        ("enable_auto_commit", 1, "True and False"),
+        ("client_id", 7, "text"),
+        ("partition_assignment_strategy", "range", "a list of"),
+    ],
+)
+def test_kinds(name: str, value: Any, allowed: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name} is {value!r}; allowed (are|is) {allowed}"):
         Consumer("127.0.0.1:1", **{name: value})
+
+
+def test_its_options_are_its_settings() -> None:
+    assert set(ConsumerOptions.__annotations__) - NAMES == set(ConsumerSettings._fields)
 
 
 def test_addresses() -> None:

@@ -9,48 +9,49 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable
+from typing import Any
 
 from ixion.clients.address import Address
 from ixion.clients.core.connection import ConnectionMachine
 from ixion.clients.core.consumer.machine import ConsumerMachine
 from ixion.clients.core.consumer.settings import ConsumerSettings
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k01_fetch import (
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k01_fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
-from ixion.protocol.messages.k02_list_offsets import (
+from ixion.language.protocol.messages.k02_list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from ixion.protocol.messages.k03_metadata import (
+from ixion.language.protocol.messages.k03_metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ixion.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from ixion.protocol.messages.k23_offset_for_leader_epoch import (
+from ixion.language.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ixion.language.protocol.messages.k23_offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.records.batch import BatchView
-from ixion.records.builder import BatchBuilder
-from ixion.records.patch import patch_leader_epoch
-from ixion.wire import RequestFrame, ServerConnection
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.batch import BatchView
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.wire import RequestFrame, ServerConnection
+from tests.clients.core.rest import assert_at_rest
 from tests.clients.core.sim_group import SPOKEN_BY_GROUPS, SimCoordinator
-from tests.clients.fake import SPOKEN, answer_bytes
+from tests.clients.fake import SPOKEN, answer_bytes, placed
 
 TOPIC = "orders"
 TOPIC_ID = b"t" * 16
@@ -77,9 +78,7 @@ class ReadLog:
         builder = BatchBuilder(base_offset=self.end)
         for number in range(count):
             builder.append(None, b"%d" % (self.end + number))
-        data = bytearray(builder.build())
-        patch_leader_epoch(data, 0, self.epoch)
-        self.batches.append(bytes(data))
+        self.batches.append(placed(builder.build(), self.end, self.epoch))
         self.offsets += range(self.end, self.end + count)
         self.end += count + gap
 
@@ -142,7 +141,8 @@ class ConsumerSimulation:
         self.logs = [ReadLog() for _ in range(partitions)]
         self.leaders = [self.choose.randrange(nodes) for _ in range(partitions)]
         self.nodes = nodes
-        self.machines: list[ConsumerMachine] = []
+        self.down: set[int] = set()  # nodes that were shut down: out of the metadata, and out of reach
+        self.machines: list[Any] = []  # of consumers, or of share consumers
         self.seen: list[tuple[int, ApiKey, Struct]] = []
         self.faults: list[KafkaError] = []  # that the caller got
         self.group: SimCoordinator = SimCoordinator(self)
@@ -217,8 +217,20 @@ class ConsumerSimulation:
             machine.exit(self.now_s)
 
     def move(self, partition: int) -> None:
-        self.leaders[partition] = self.choose.randrange(self.nodes)
+        self.leaders[partition] = self.choose.choice([node for node in range(self.nodes) if node not in self.down])
         self.logs[partition].epoch += 1
+
+    def shut_down(self, node: int) -> None:
+        """A clean shutdown: its partitions, and the group if it coordinates that, move to others first."""
+        self.down.add(node)
+        for partition, leader in enumerate(self.leaders):
+            if leader == node:
+                self.move(partition)
+        if self.group.node == node:
+            self.group.node = min(each for each in range(self.nodes) if each not in self.down)
+        for wire in self._wires:
+            if wire.node == node:
+                wire.drop()
 
     def _settle(self) -> None:
         for _ in range(1000):
@@ -231,13 +243,16 @@ class ConsumerSimulation:
                     wire.carry()
             self._wires = [wire for wire in self._wires if wire.is_open and not wire.machine.closed]
             if not any(wire.machine.arrivals for wire in self._wires):
+                for machine in self.machines:
+                    assert_at_rest(machine, self.now_s)
                 return
         raise AssertionError("no end of arrivals")
 
     def _connect(self, machine: ConnectionMachine) -> None:
         wire = Wire(self, int(machine.address.host.removeprefix("node-")), machine)
-        if self.choose.random() < self.trouble / 2:
-            self.at(self.choose.random(), lambda: machine.lost("refused"))
+        if wire.node in self.down or self.choose.random() < self.trouble / 2:
+            delay_s = 0.001 if wire.node in self.down else self.choose.random()
+            self.at(delay_s, lambda: machine.lost("refused"))
             return
 
         def connected() -> None:
@@ -254,8 +269,7 @@ class ConsumerSimulation:
         delay_s = self.choose.random() * 0.02
         if self.choose.random() < self.trouble / 10:
             delay_s = self.choose.random() * 60  # beyond the request timeout, sometimes
-        if isinstance(request, FetchRequest) and not self._has_news(request):
-            delay_s += request.max_wait_ms / 1000
+        delay_s += self.wait_of(request)
         done_s = max(wire.free_s, self.now_s + delay_s)
         wire.free_s = done_s
         fault = self._fault(api)
@@ -277,24 +291,33 @@ class ConsumerSimulation:
         def act() -> None:
             if fault == "drop" or (not wire.is_open and self.choose.random() < 0.5):
                 wire.drop()
-            elif api in SPOKEN_BY_GROUPS:
+            elif api in SPOKEN_BY_GROUPS or api == ApiKey.SHARE_GROUP_HEARTBEAT:
                 self.group.answer(request, answer_with)
             else:
-                answer_with(self._answer(wire.node, request, fault))
+                answer_with(self.answer_on(wire, request, fault))
 
         self.at(done_s - self.now_s, act)
 
     def _fault(self, api: ApiKey) -> str:
         if self.choose.random() >= self.trouble:
             return ""
-        faults = ["drop", "drop after", "half", "silence", "garbage"]
-        if api == ApiKey.FETCH:
-            faults += ["passing", "move", "session", "empty"] * 2
-        elif api in (ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH):
-            faults += ["passing"] * 4
-        return self.choose.choice(faults)
+        return self.choose.choice(["drop", "drop after", "half", "silence", "garbage", *self.faults_of(api)])
 
-    def _answer(self, node: int, request: Struct, fault: str) -> Struct:
+    def faults_of(self, api: ApiKey) -> list[str]:
+        if api == ApiKey.FETCH:
+            return ["passing", "move", "session", "empty"] * 2
+        if api in (ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH):
+            return ["passing"] * 4
+        return []
+
+    def wait_of(self, request: Struct) -> float:
+        """How long a broker holds the request."""
+        if isinstance(request, FetchRequest) and not self._has_news(request):
+            return request.max_wait_ms / 1000
+        return 0.0
+
+    def answer_on(self, wire: Wire, request: Struct, fault: str) -> Struct:
+        node = wire.node
         if isinstance(request, ApiVersionsRequest):
             apis = [*SPOKEN, *SPOKEN_BY_GROUPS]
             entries = [ApiVersion(api_key=api, min_version=api.oldest, max_version=api.newest) for api in apis]
@@ -328,7 +351,9 @@ class ConsumerSimulation:
             if each.name != TOPIC
         ]
         brokers = tuple(
-            MetadataResponseBroker(node_id=node, host=f"node-{node}", port=9092) for node in range(self.nodes)
+            MetadataResponseBroker(node_id=node, host=f"node-{node}", port=9092)
+            for node in range(self.nodes)
+            if node not in self.down
         )
         return MetadataResponse(brokers=brokers, controller_id=0, topics=(topic, *others))
 

@@ -16,28 +16,29 @@ from ixion.clients.core.connection import ConnectionMachine
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.core.producer.machine import ProducerMachine
 from ixion.clients.core.producer.settings import ProducerSettings
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k00_produce import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k00_produce import (
     LeaderIdAndEpoch,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
-from ixion.protocol.messages.k03_metadata import (
+from ixion.language.protocol.messages.k03_metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ixion.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.records.batch import BatchView
-from ixion.records.layout import NO_SEQUENCE, add_to_sequence
-from ixion.wire import RequestFrame, ServerConnection
+from ixion.language.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.batch import BatchView
+from ixion.language.records.layout import NO_SEQUENCE, add_to_sequence
+from ixion.language.wire import RequestFrame, ServerConnection
+from tests.clients.core.rest import assert_at_rest
 from tests.clients.fake import SPOKEN, answer_bytes
 
 TOPIC = "orders"
@@ -116,6 +117,8 @@ class Simulation:
         self.leaders = [self.choose.randrange(nodes) for _ in range(partitions)]
         self.epochs = [0] * partitions
         self.nodes = nodes
+        self.down: set[int] = set()  # nodes that were shut down: out of the metadata, and out of reach
+        self.topic_id = TOPIC_ID
         self.heard: dict[bytes, list[Delivery]] = {}
         self.produced: list[tuple[int, ProduceRequest]] = []  # node, request
         self.machine = ProducerMachine([Address("node-0", 9092)], settings, self.choose.random)
@@ -154,6 +157,18 @@ class Simulation:
             while self._events and self._events[0][0] <= self.now_s:
                 heapq.heappop(self._events)[2]()
 
+    def shut_down(self, node: int) -> None:
+        """A clean shutdown: its partitions move to others first."""
+        self.down.add(node)
+        others = [each for each in range(self.nodes) if each not in self.down]
+        for partition, leader in enumerate(self.leaders):
+            if leader == node:
+                self.leaders[partition] = self.choose.choice(others)
+                self.epochs[partition] += 1
+        for wire in self._wires:
+            if wire.node == node:
+                wire.drop()
+
     def finish(self, seconds: float = 2000.0) -> None:
         """No more trouble: everything must settle."""
         self.trouble = 0.0
@@ -176,14 +191,16 @@ class Simulation:
                 wish, delivery = self.machine.due.popleft()
                 wish(delivery)
             if not any(wire.machine.arrivals for wire in self._wires):
+                assert_at_rest(self.machine, self.now_s)
                 return
         raise AssertionError("no end of arrivals")
 
     def _connect(self, machine: ConnectionMachine) -> None:
         node = int(machine.address.host.removeprefix("node-"))
         wire = Wire(self, node, machine)
-        if self.choose.random() < self.trouble / 2:
-            self.at(self.choose.random(), lambda: machine.lost("refused"))
+        if node in self.down or self.choose.random() < self.trouble / 2:
+            delay_s = 0.001 if node in self.down else self.choose.random()
+            self.at(delay_s, lambda: machine.lost("refused"))
             return
 
         def connected() -> None:
@@ -258,9 +275,11 @@ class Simulation:
             )
             for number, leader in enumerate(self.leaders)
         )
-        topic = MetadataResponseTopic(error_code=0, name=TOPIC, topic_id=TOPIC_ID, partitions=partitions)
+        topic = MetadataResponseTopic(error_code=0, name=TOPIC, topic_id=self.topic_id, partitions=partitions)
         brokers = tuple(
-            MetadataResponseBroker(node_id=node, host=f"node-{node}", port=9092) for node in range(self.nodes)
+            MetadataResponseBroker(node_id=node, host=f"node-{node}", port=9092)
+            for node in range(self.nodes)
+            if node not in self.down
         )
         return MetadataResponse(brokers=brokers, controller_id=0, topics=(topic,))
 
@@ -290,5 +309,5 @@ class Simulation:
             results.append(
                 PartitionProduceResponse(index=part.index, error_code=code, base_offset=base, current_leader=leader)
             )
-        topic = TopicProduceResponse(name=TOPIC, topic_id=TOPIC_ID, partition_responses=tuple(results))
+        topic = TopicProduceResponse(name=TOPIC, topic_id=self.topic_id, partition_responses=tuple(results))
         return ProduceResponse(responses=(topic,))

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k08_offset_commit import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from ixion.protocol.messages.k09_offset_fetch import (
+from ixion.language.protocol.messages.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
-from ixion.protocol.messages.k10_find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
-from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
-from ixion.protocol.messages.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse
-from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k10_find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from ixion.language.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from ixion.language.protocol.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+from ixion.language.protocol.messages.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ixion.language.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 if TYPE_CHECKING:
     from tests.clients.core.consumer_sim import ConsumerSimulation
@@ -51,6 +56,8 @@ class SimMember:
 class SimCoordinator:
     def __init__(self, sim: ConsumerSimulation) -> None:
         self.sim = sim
+        self.node = 0  # the broker that coordinates
+        self.refusals: deque[ErrorCode] = deque()  # for the next commits
         self.generation = 0
         self.state = "empty"  # or joining, syncing, stable
         self.members: dict[str, SimMember] = {}
@@ -66,7 +73,8 @@ class SimCoordinator:
         self._expire()
         match request:
             case FindCoordinatorRequest():
-                found = Coordinator(key="g", node_id=0, host="node-0", port=9092, error_code=0, error_message=None)
+                host = f"node-{self.node}"
+                found = Coordinator(key="g", node_id=self.node, host=host, port=9092, error_code=0, error_message=None)
                 reply(FindCoordinatorResponse(coordinators=(found,)))
             case JoinGroupRequest():
                 self._join(request, reply)
@@ -205,6 +213,8 @@ class SimCoordinator:
         self._store(request, int(code), reply)
 
     def _store(self, request: OffsetCommitRequest, code: int, reply: Reply) -> None:
+        if not code and self.refusals:
+            code = int(self.refusals.popleft())
         generation = request.generation_id_or_member_epoch
         topics = []
         for topic in request.topics:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k08_offset_commit import OffsetCommitRequest
-from ixion.protocol.messages.k68_consumer_group_heartbeat import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k08_offset_commit import OffsetCommitRequest
+from ixion.language.protocol.messages.k68_consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from ixion.protocol.notation import Struct
+from ixion.language.protocol.notation import Struct
 from tests.clients.core.sim_group import SESSION_S, Reply, SimCoordinator
 
 if TYPE_CHECKING:

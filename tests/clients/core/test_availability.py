@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ixion.clients.core.producer.settings import ProducerSettings
-from ixion.protocol.registry import ApiKey
-from ixion.wire import RequestFrame
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.wire import RequestFrame
 from tests.clients.core.sim import Simulation, Wire
 
 

@@ -11,10 +11,10 @@ from ixion.clients.core.consumer.buffer import Buffer
 from ixion.clients.core.consumer.subscription import NotAssignedError, Subscription
 from ixion.clients.fetched import Fetched
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.batch import BatchView
-from ixion.records.builder import BatchBuilder
-from ixion.records.columns import Columns
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.batch import BatchView
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.columns import Columns
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

@@ -13,7 +13,7 @@ from ixion.clients.core.client import Client, ClientSettings
 from ixion.clients.core.cluster import ClusterState
 from ixion.clients.faults import UnknownTopicError
 from ixion.clients.metadata import ClusterMetadata, Node, Partition, Topic
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 
 BOOTSTRAP = Address("first", 9092)
 NODES = {number: Node(number, Address(f"node-{number}", 9092), None) for number in (1, 2)}
@@ -189,6 +189,22 @@ def test_an_unknown_topic_is_refused_or_waited_for() -> None:
     forbidden.learn(metadata(faults={"orders": ErrorCode.TOPIC_AUTHORIZATION_FAILED}), ["orders"], 0.0)
     with pytest.raises(KafkaError, match="TOPIC_AUTHORIZATION_FAILED"):
         forbidden.want("orders", 1.0)
+
+
+@pytest.mark.parametrize("creates", [True, False])
+def test_a_missing_topic_is_asked_for_again_and_named_once(creates: bool) -> None:
+    """Another client may create it; until then a subscriber waits."""
+    unknown = metadata(faults={"orders": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+    state = knowing(creates=creates)
+    state.want_only(["orders"], 0.0)
+    for now_s in (0.0, 1.0, 4.9, 5.1, 9.0):
+        state.learn(unknown, ["orders"], now_s)
+        assert state.due_s == pytest.approx(now_s + 0.1)
+        assert state.wanted(now_s + 0.1) == ["orders"]
+        assert state.unheard == (["orders"] if now_s > 5 else [])
+    state.want_only([], 9.0)
+    state.learn(unknown, ["orders"], 9.1)
+    assert state.wanted(9.2) == []
 
 
 def test_when_no_known_broker_can_be_reached_it_starts_from_the_bootstrap_addresses() -> None:

@@ -12,14 +12,14 @@ from ixion.clients.address import Address
 from ixion.clients.core.connection import CLOSED, ConnectionMachine, Login, Outcome, Pending
 from ixion.clients.core.sasl_login import SaslCredentials
 from ixion.clients.faults import AuthenticationError, DisconnectedError, GarbledError, TimedOutError, UnreachableError
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
-from ixion.protocol.messages.k17_sasl_handshake import SaslHandshakeResponse
-from ixion.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
-from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.wire import ServerConnection
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
+from ixion.language.protocol.messages.k17_sasl_handshake import SaslHandshakeResponse
+from ixion.language.protocol.messages.k18_api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
+from ixion.language.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.wire import ServerConnection
 from tests.clients.fake import answer_bytes
 
 WHERE = Address("broker", 9092)

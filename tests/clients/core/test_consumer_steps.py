@@ -15,9 +15,9 @@ from ixion.clients.core.consumer.machine import ConsumerMachine
 from ixion.clients.core.consumer.settings import ConsumerSettings
 from ixion.clients.faults import UnknownTopicError
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k01_fetch import FetchRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k01_fetch import FetchRequest
+from ixion.language.protocol.registry import ApiKey
 from tests.clients.core.consumer_sim import TOPIC, ConsumerSimulation, places
 
 EARLIEST = ConsumerSettings(auto_offset_reset="earliest")

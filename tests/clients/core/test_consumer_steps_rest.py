@@ -8,7 +8,7 @@ import pytest
 
 from ixion.clients import Consumer
 from ixion.clients.core.consumer.errors import WakeupError
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from tests.clients.core.test_consumer_steps import fetches, reading
 from tests.clients.fake import FakeCluster
 from tests.clients.test_reader import ORDERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ixion.clients.core.consumer.machine import ConsumerMachine
 from ixion.clients.core.consumer.settings import ConsumerSettings
 from ixion.clients.metadata import TopicPartition
-from ixion.protocol.messages.k01_fetch import FetchRequest
+from ixion.language.protocol.messages.k01_fetch import FetchRequest
 from tests.clients.core.consumer_sim import TOPIC, ConsumerSimulation
 
 AGE_S = 60.0

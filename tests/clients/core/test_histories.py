@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ixion.clients.core.client import ClientSettings
 from ixion.clients.core.producer.settings import ProducerSettings
 from ixion.clients.faults import TimedOutError
-from ixion.records.compression import Codec
+from ixion.language.records.compression import Codec
 from tests.clients.core.sim import Simulation
 
 PATIENT = ProducerSettings(batch_size=150, delivery_timeout_s=10_000.0, compression=Codec.NONE)

@@ -8,9 +8,9 @@ from ixion.clients.core.connection import NEVER
 from ixion.clients.core.producer.batch import Batch, Delivery, Due, OnDelivery, ProducerIdentity
 from ixion.clients.core.producer.outbox import Outbox, is_after
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.batch import BatchView
-from ixion.records.compression import Codec
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.batch import BatchView
+from ixion.language.records.compression import Codec
 
 PLACE = TopicPartition("orders", 0)
 TOO_LARGE = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)

@@ -10,7 +10,7 @@ from ixion.clients import Consumer, Producer, TopicPartition
 from ixion.clients.core.consumer.reset import ResetPolicy, read_policy
 from ixion.clients.core.consumer.settings import ConsumerSettings
 from ixion.clients.core.consumer.subscription import EARLIEST, LATEST
-from ixion.protocol.messages.k02_list_offsets import ListOffsetsRequest
+from ixion.language.protocol.messages.k02_list_offsets import ListOffsetsRequest
 from ixion.testing import Broker
 from tests.clients.core.consumer_sim import TOPIC, ConsumerSimulation
 

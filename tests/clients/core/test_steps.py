@@ -15,8 +15,8 @@ from ixion.clients.core.producer.preparing import Preparing
 from ixion.clients.core.producer.settings import OutgoingRecord, ProducerSettings
 from ixion.clients.faults import TimedOutError
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.registry import ApiKey
 from tests.clients.core.sim import TOPIC, Simulation
 
 SMALL = ProducerSettings(batch_size=150, linger_s=0.005)  # batches of about seven records
@@ -224,7 +224,7 @@ def test_step_11_2_the_first_batch_is_ready(reason: str) -> None:
     elif reason == "full":
         fill(sim, 10)
     elif reason == "waiters":
-        sim.machine.has_waiters = True
+        sim.machine.turns.take(TOPIC)
     else:
         sim.machine.is_closing = True
     sim.run(0.5)

@@ -1,20 +1,20 @@
-"""Access rules: describe, create and delete them. Rules and filters are those of `ixion.acl.binding`."""
+"""Access rules: describe, create and delete them. Rules and filters are those of `ixion.language.model.acl_binding`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
-from ixion.acl.binding import Binding, Entry, Filter, ResourcePattern
-from ixion.acl.names import Operation, PatternKind, Permission, ResourceKind
 from ixion.clients.admin.plan import CONTROLLER, Call, Plan
 from ixion.clients.admin.results import Results
 from ixion.clients.admin.routes import Spread, fault_of, one, spread, to_controller
-from ixion.model.errors import KafkaError
-from ixion.protocol.messages.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from ixion.protocol.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsMatchingAcl
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.acl_binding import Binding, Entry, Filter, ResourcePattern
+from ixion.language.model.acl_names import Operation, PatternKind, Permission, ResourceKind
+from ixion.language.model.errors import KafkaError
+from ixion.language.protocol.messages.k29_describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from ixion.language.protocol.messages.k31_delete_acls import DeleteAclsFilter, DeleteAclsMatchingAcl
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 EVERYTHING: Final = Filter()
 
@@ -50,7 +50,7 @@ def describe_acls(call: Call, wanted: Filter = EVERYTHING) -> Plan[list[Binding]
 
 def create_acls(call: Call, rules: Iterable[Binding]) -> Plan[Results[Binding, None]]:
     """Create rules; one that exists already stays."""
-    from ixion.protocol.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+    from ixion.language.protocol.messages.k30_create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 
     asked: list[Binding] = []
 
@@ -84,7 +84,7 @@ def create_acls(call: Call, rules: Iterable[Binding]) -> Plan[Results[Binding, N
 
 def delete_acls(call: Call, filters: Iterable[Filter]) -> Plan[Results[Filter, list[Binding]]]:
     """Delete the rules that match. Returns them."""
-    from ixion.protocol.messages.k31_delete_acls import DeleteAclsRequest, DeleteAclsResponse
+    from ixion.language.protocol.messages.k31_delete_acls import DeleteAclsRequest, DeleteAclsResponse
 
     asked: list[Filter] = []
 

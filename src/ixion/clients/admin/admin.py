@@ -18,6 +18,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar, Unpack
 
+from ixion.clients.address import Bootstrap
 from ixion.clients.admin import (
     acls,
     cluster,
@@ -27,12 +28,13 @@ from ixion.clients.admin import (
     offsets,
     quotas,
     replicas,
+    share_groups,
     tokens,
     topics,
     transactions,
     users,
 )
-from ixion.clients.admin.plan import Call, Plan
+from ixion.clients.admin.plan import Call, Plan, check_lists
 from ixion.clients.admin.runner import AdminRunner
 from ixion.clients.admin.settings import AdminOptions
 
@@ -45,6 +47,7 @@ def waited(plan: Callable[Concatenate[Call, P], Plan[T]]) -> Callable[Concatenat
 
     @wraps(plan)
     def method(self: Calls, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_lists(plan, args, kwargs)
         return self._admin.run_within(self._seconds, plan, *args, **kwargs)
 
     return method
@@ -56,6 +59,8 @@ class Calls:
     def __init__(self, admin: AdminRunner, seconds: float) -> None:
         self._admin = admin
         self._seconds = seconds
+
+    # Made from aio/admin.py by devtools.blocking, from here on …
 
     create_acls = waited(acls.create_acls)
     delete_acls = waited(acls.delete_acls)
@@ -95,6 +100,11 @@ class Calls:
     elect_leaders = waited(replicas.elect_leaders)
     list_partition_reassignments = waited(replicas.list_partition_reassignments)
 
+    alter_share_group_offsets = waited(share_groups.alter_share_group_offsets)
+    delete_share_group_offsets = waited(share_groups.delete_share_group_offsets)
+    describe_share_groups = waited(share_groups.describe_share_groups)
+    list_share_group_offsets = waited(share_groups.list_share_group_offsets)
+
     create_delegation_token = waited(tokens.create_delegation_token)
     describe_delegation_tokens = waited(tokens.describe_delegation_tokens)
     expire_delegation_token = waited(tokens.expire_delegation_token)
@@ -119,12 +129,18 @@ class Calls:
     alter_user_scram_credentials = waited(users.alter_user_scram_credentials)
     describe_user_scram_credentials = waited(users.describe_user_scram_credentials)
 
+    # … to here.
+
 
 class Admin(Calls):
-    def __init__(self, bootstrap: str, **settings: Unpack[AdminOptions]) -> None:
+    """Administers a cluster: topics, groups, settings, users, access rules."""
+
+    def __init__(self, bootstrap: Bootstrap = "", **settings: Unpack[AdminOptions]) -> None:
         """TypeError or ValueError, naming it, for a wrong setting or address."""
         runner = AdminRunner(bootstrap, **settings)
         super().__init__(runner, runner.timeout_s)
+
+    # Made from aio/admin.py by devtools.blocking, from here on …
 
     def __enter__(self) -> Admin:
         return self
@@ -139,3 +155,5 @@ class Admin(Calls):
     def within(self, seconds: float) -> Calls:
         """The same calls with another deadline."""
         return Calls(self._admin, seconds)
+
+    # … to here.

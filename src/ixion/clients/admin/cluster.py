@@ -10,8 +10,8 @@ from ixion.clients.admin.plan import ANY, CONTROLLER, Call, Plan
 from ixion.clients.admin.results import Results
 from ixion.clients.admin.routes import fault_of, metadata, one
 from ixion.clients.metadata import Node
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.registry import ApiKey
 
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
@@ -49,7 +49,7 @@ class Quorum(NamedTuple):
 
 def describe_cluster(call: Call) -> Plan[ClusterDescription]:
     """Its id, its controller and its brokers."""
-    from ixion.protocol.messages.k60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+    from ixion.language.protocol.messages.k60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
     request = DescribeClusterRequest(include_cluster_authorized_operations=False)
     try:
@@ -71,7 +71,7 @@ def describe_cluster(call: Call) -> Plan[ClusterDescription]:
 
 
 def describe_features(call: Call) -> Plan[Features]:
-    from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+    from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 
     request = ApiVersionsRequest(client_software_name="ixion", client_software_version="0")
     answer = yield from one(
@@ -93,7 +93,7 @@ def update_features(
     call: Call, levels: Mapping[str, int], *, kind: int = UPGRADE, validate_only: bool = False
 ) -> Plan[Results[str, None]]:
     """Finalize features at these levels; 0 removes one."""
-    from ixion.protocol.messages.k57_update_features import (
+    from ixion.language.protocol.messages.k57_update_features import (
         FeatureUpdateKey,
         UpdateFeaturesRequest,
         UpdateFeaturesResponse,
@@ -129,7 +129,7 @@ def update_features(
 
 def describe_metadata_quorum(call: Call) -> Plan[Quorum]:
     """The quorum of KRaft controllers; a broker without them refuses."""
-    from ixion.protocol.messages.k55_describe_quorum import (
+    from ixion.language.protocol.messages.k55_describe_quorum import (
         DescribeQuorumRequest,
         DescribeQuorumResponse,
         PartitionData,

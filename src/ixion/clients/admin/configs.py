@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 from ixion.clients.admin.plan import ANY, Call, Plan
 from ixion.clients.admin.results import Results
 from ixion.clients.admin.routes import Spread, fault_of, look_up, nodes, one, spread, to_broker
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.resource_type import ResourceType
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.resource_type import ResourceType
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 SET: Final = 0
 DELETE: Final = 1
@@ -100,7 +100,7 @@ def describe_configs(
     call: Call, resources: Iterable[Resource], *, synonyms: bool = False, documentation: bool = False
 ) -> Plan[Results[Resource, list[ConfigEntry]]]:
     """All settings of each resource, by name."""
-    from ixion.protocol.messages.k32_describe_configs import (
+    from ixion.language.protocol.messages.k32_describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
         DescribeConfigsResourceResult,
@@ -148,7 +148,7 @@ def alter_configs(
     call: Call, changes: Mapping[Resource, Mapping[str, str | Change | None]], *, validate_only: bool = False
 ) -> Plan[Results[Resource, None]]:
     """Change single settings; others stay as they are (incrementalAlterConfigs). None removes a setting."""
-    from ixion.protocol.messages.k44_incremental_alter_configs import (
+    from ixion.language.protocol.messages.k44_incremental_alter_configs import (
         AlterableConfig,
         AlterConfigsResource,
         IncrementalAlterConfigsRequest,
@@ -189,7 +189,7 @@ def alter_configs(
 
 def list_config_resources(call: Call, kinds: Iterable[ResourceType] = ()) -> Plan[list[Resource]]:
     """The resources with settings, of these kinds, or of all if none is named."""
-    from ixion.protocol.messages.k74_list_config_resources import (
+    from ixion.language.protocol.messages.k74_list_config_resources import (
         ListConfigResourcesRequest,
         ListConfigResourcesResponse,
     )

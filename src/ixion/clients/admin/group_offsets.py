@@ -9,9 +9,9 @@ from ixion.clients.admin.plan import Call, Plan
 from ixion.clients.admin.results import Results
 from ixion.clients.admin.routes import GROUP, Spread, by_topic, fault_of, spread, to_coordinators
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 LAST_BY_NAME: Final = 9  # version 10 of both names topics by id only
 FIRST_OF_MANY: Final = 8  # OffsetFetch asks for several groups from then on
@@ -33,7 +33,7 @@ def list_group_offsets(
 
     With `stable`, waits for offsets of open transactions.
     """
-    from ixion.protocol.messages.k09_offset_fetch import (
+    from ixion.language.protocol.messages.k09_offset_fetch import (
         OffsetFetchRequest,
         OffsetFetchRequestGroup,
         OffsetFetchRequestTopics,
@@ -79,7 +79,7 @@ def alter_group_offsets(
     call: Call, group: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
 ) -> Plan[Results[TopicPartition, None]]:
     """Set the offsets of a group without members; creates the group if it does not exist."""
-    from ixion.protocol.messages.k08_offset_commit import (
+    from ixion.language.protocol.messages.k08_offset_commit import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,
         OffsetCommitRequestTopic,
@@ -131,7 +131,7 @@ def delete_group_offsets(
     call: Call, group: str, partitions: Iterable[TopicPartition]
 ) -> Plan[Results[TopicPartition, None]]:
     """Delete committed offsets of a group; GROUP_SUBSCRIBED_TO_TOPIC for topics that it reads."""
-    from ixion.protocol.messages.k47_offset_delete import (
+    from ixion.language.protocol.messages.k47_offset_delete import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,
         OffsetDeleteRequestTopic,

@@ -10,16 +10,20 @@ from ixion.clients.admin.results import Results
 from ixion.clients.admin.routes import GROUP, Spread, every_node, fault_of, spread, to_coordinators
 from ixion.clients.assignment import read_assignment
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k15_describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
-from ixion.protocol.messages.k16_list_groups import ListGroupsRequest, ListGroupsResponse
-from ixion.protocol.messages.k69_consumer_group_describe import (
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k15_describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from ixion.language.protocol.messages.k16_list_groups import ListGroupsRequest, ListGroupsResponse
+from ixion.language.protocol.messages.k69_consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
-from ixion.protocol.messages.k69_consumer_group_describe import DescribedGroup as DescribedConsumerGroup
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k69_consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 
 class GroupListing(NamedTuple):
@@ -83,6 +87,14 @@ def describe_groups(call: Call, names: Iterable[str]) -> Plan[Results[str, Group
             del results.faults[name]
         results.done.update(found.done)
         results.faults.update(found.faults)
+    absent = [name for name, fault in results.faults.items() if fault.code == ErrorCode.GROUP_ID_NOT_FOUND]
+    if absent:
+        from ixion.clients.admin.share_groups import describe_share_groups
+
+        shared = yield from describe_share_groups(call, absent)
+        for name in shared.done:
+            del results.faults[name]
+        results.done.update(shared.done)
     return results
 
 
@@ -155,7 +167,7 @@ def of_served(found: DescribedConsumerGroup) -> GroupDescription:
 
 def delete_groups(call: Call, names: Iterable[str]) -> Plan[Results[str, None]]:
     """Delete groups without members, and their offsets."""
-    from ixion.protocol.messages.k42_delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+    from ixion.language.protocol.messages.k42_delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
     def make(some: list[str], _: int) -> Struct:
         return DeleteGroupsRequest(groups_names=tuple(some))
@@ -175,7 +187,7 @@ def remove_members(
     call: Call, group: str, members: Iterable[str] | None = None, *, reason: str | None = None
 ) -> Plan[Results[str, None]]:
     """Remove static members, by their instance ids, or all members of a classic group if none is named."""
-    from ixion.protocol.messages.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+    from ixion.language.protocol.messages.k13_leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 
     if members is None:
         described = yield from describe_groups(call, [group])

@@ -24,8 +24,8 @@ from ixion.clients.core.client import Client, ClientSettings
 from ixion.clients.core.connection import NEVER, ConnectionMachine, Pending
 from ixion.clients.core.connection import Outcome as WireOutcome
 from ixion.clients.faults import DisconnectedError, TimedOutError
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.notation import Struct
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.notation import Struct
 
 
 class Sending(Pending):

@@ -10,9 +10,9 @@ from ixion.clients.admin.plan import Ask, Call, Plan
 from ixion.clients.admin.results import Results
 from ixion.clients.admin.routes import Spread, by_topic, fault_of, of_one, spread, to_leaders
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import KafkaError
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import KafkaError
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 LATEST: Final = -1  # in place of a time: the high watermark, or the last stable offset for read_committed
 EARLIEST: Final = -2  # the log start
@@ -36,7 +36,7 @@ def list_offsets(
     call: Call, times: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> Plan[Results[TopicPartition, ListedOffset]]:
     """The first offset with that time (ms since 1970) or later, or one of the ends."""
-    from ixion.protocol.messages.k02_list_offsets import ListOffsetsResponse
+    from ixion.language.protocol.messages.k02_list_offsets import ListOffsetsResponse
 
     def make(some: list[TopicPartition], _: int) -> Struct:
         return request_of({place: times[place] for place in some}, CLIENT, call.left_ms, read_committed=read_committed)
@@ -60,7 +60,7 @@ def list_replica_ends(
     call: Call, replicas: Iterable[tuple[TopicPartition, int]]
 ) -> Plan[dict[int, dict[TopicPartition, int]]]:
     """By broker, the end offset of each partition's replica. Replicas that do not answer are left out."""
-    from ixion.protocol.messages.k02_list_offsets import ListOffsetsResponse
+    from ixion.language.protocol.messages.k02_list_offsets import ListOffsetsResponse
 
     wanted: dict[int, list[TopicPartition]] = {}
     for place, broker in replicas:
@@ -85,7 +85,11 @@ def list_replica_ends(
 def request_of(
     times: Mapping[TopicPartition, int], replica_id: int, timeout_ms: int, *, read_committed: bool = False
 ) -> Struct:
-    from ixion.protocol.messages.k02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+    from ixion.language.protocol.messages.k02_list_offsets import (
+        ListOffsetsPartition,
+        ListOffsetsRequest,
+        ListOffsetsTopic,
+    )
 
     topics = tuple(
         ListOffsetsTopic(
@@ -104,7 +108,7 @@ def request_of(
 
 def delete_records(call: Call, before: Mapping[TopicPartition, int]) -> Plan[Results[TopicPartition, int]]:
     """Delete the records before the offsets (ALL: all records). Returns the new log start of each partition."""
-    from ixion.protocol.messages.k21_delete_records import (
+    from ixion.language.protocol.messages.k21_delete_records import (
         DeleteRecordsPartition,
         DeleteRecordsRequest,
         DeleteRecordsResponse,

@@ -15,9 +15,9 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ixion.clients.core.connection import ANY_VERSION
-from ixion.model.errors import KafkaError
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import KafkaError
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 if TYPE_CHECKING:
     from ixion.clients.core.client import Client
@@ -79,3 +79,12 @@ class Call:
         """Before the next attempt."""
         self._failures += 1
         return self.client.retry.pause_s(self._failures)
+
+
+def check_lists(plan: Callable[..., object], args: tuple[object, ...], more: dict[str, object]) -> None:
+    """TypeError for a text in place of a list: its letters are not what the caller means."""
+    code = getattr(plan, "__code__")  # noqa: B009  a compiled function has none, a plan is not compiled
+    names = code.co_varnames[1 : code.co_argcount]
+    for name, value in (*zip(names, args, strict=False), *more.items()):
+        if isinstance(value, str | bytes) and str(plan.__annotations__.get(name, "")).startswith("Iterable["):
+            raise TypeError(f"{name} must be a list, not {value!r}")

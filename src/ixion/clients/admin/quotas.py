@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from ixion.clients.admin.plan import ANY, Call, Plan
 from ixion.clients.admin.results import Results
 from ixion.clients.admin.routes import Spread, fault_of, one, spread, to_controller
-from ixion.model.errors import KafkaError
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import KafkaError
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 EXACT: Final = 0
 DEFAULT: Final = 1
@@ -36,7 +36,7 @@ def describe_client_quotas(
     call: Call, filters: Iterable[QuotaFilter] = (), *, strict: bool = False
 ) -> Plan[dict[Entity, dict[str, float]]]:
     """The quotas of entities that match all filters; with `strict` only of those without other parts."""
-    from ixion.protocol.messages.k48_describe_client_quotas import (
+    from ixion.language.protocol.messages.k48_describe_client_quotas import (
         ComponentData,
         DescribeClientQuotasRequest,
         DescribeClientQuotasResponse,
@@ -70,7 +70,7 @@ def alter_client_quotas(
     call: Call, changes: Mapping[Entity, Mapping[str, float | None]], *, validate_only: bool = False
 ) -> Plan[Results[Entity, None]]:
     """Set quotas; None removes one. `entity({...})` makes the keys."""
-    from ixion.protocol.messages.k49_alter_client_quotas import (
+    from ixion.language.protocol.messages.k49_alter_client_quotas import (
         AlterClientQuotasRequest,
         AlterClientQuotasResponse,
         EntityData,

@@ -11,9 +11,9 @@ from ixion.clients.admin.results import Results
 from ixion.clients.admin.routes import Spread, by_topic, every_node, fault_of, one, spread, to_broker, to_controller
 from ixion.clients.faults import error_code
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 PREFERRED: Final = 0  # the first of the assigned replicas
 UNCLEAN: Final = 1  # any replica that is alive, if none in sync is
@@ -64,7 +64,7 @@ class Reassignment(NamedTuple):
 
 def describe_log_dirs(call: Call, brokers: Iterable[int] | None = None) -> Plan[list[LogDirDescription]]:
     """The log directories of these brokers, of all if None, and the replicas in them."""
-    from ixion.protocol.messages.k35_describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+    from ixion.language.protocol.messages.k35_describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
     request = DescribeLogDirsRequest(topics=None)
 
@@ -135,7 +135,7 @@ def describe_replica_log_dirs(
 
 def alter_replica_log_dirs(call: Call, directories: Mapping[BrokerReplica, str]) -> Plan[Results[BrokerReplica, None]]:
     """Move replicas to other directories of their brokers."""
-    from ixion.protocol.messages.k34_alter_replica_log_dirs import (
+    from ixion.language.protocol.messages.k34_alter_replica_log_dirs import (
         AlterReplicaLogDir,
         AlterReplicaLogDirsRequest,
         AlterReplicaLogDirsResponse,
@@ -188,7 +188,7 @@ def alter_partition_reassignments(
     call: Call, replicas: Mapping[TopicPartition, Sequence[int] | None]
 ) -> Plan[Results[TopicPartition, None]]:
     """Move partitions to these brokers, the preferred leader first; None cancels a running move."""
-    from ixion.protocol.messages.k45_alter_partition_reassignments import (
+    from ixion.language.protocol.messages.k45_alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,
         AlterPartitionReassignmentsResponse,
         ReassignablePartition,
@@ -234,7 +234,7 @@ def list_partition_reassignments(
     call: Call, partitions: Iterable[TopicPartition] | None = None
 ) -> Plan[dict[TopicPartition, Reassignment]]:
     """The running moves, of these partitions or of all."""
-    from ixion.protocol.messages.k46_list_partition_reassignments import (
+    from ixion.language.protocol.messages.k46_list_partition_reassignments import (
         ListPartitionReassignmentsRequest,
         ListPartitionReassignmentsResponse,
         ListPartitionReassignmentsTopics,
@@ -269,7 +269,7 @@ def elect_leaders(
     call: Call, partitions: Iterable[TopicPartition] | None = None, *, kind: int = PREFERRED
 ) -> Plan[Results[TopicPartition, None]]:
     """Elect leaders for these partitions, for all if None. ELECTION_NOT_NEEDED if the wanted replica leads already."""
-    from ixion.protocol.messages.k43_elect_leaders import (
+    from ixion.language.protocol.messages.k43_elect_leaders import (
         ElectLeadersRequest,
         ElectLeadersResponse,
         TopicPartitions,

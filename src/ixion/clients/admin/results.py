@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 K = TypeVar("K")
 V = TypeVar("V")

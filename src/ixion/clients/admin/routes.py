@@ -16,10 +16,10 @@ from ixion.clients.admin.results import Results
 from ixion.clients.core.connection import ANY_VERSION
 from ixion.clients.faults import GarbledError, TimedOutError, UnknownTopicError, UnreachableError, error_code
 from ixion.clients.metadata import ClusterMetadata, Topic, TopicPartition, read_metadata
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -286,7 +286,7 @@ def to_coordinators(kind: int) -> Route[str]:
 
 def find_coordinators(kind: int, keys: Sequence[str]) -> Plan[dict[str, tuple[int, int, str | None]]]:
     """Error code, node id and message of each: in one request, or one by one if the broker is too old."""
-    from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+    from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
     api = ApiKey.FIND_COORDINATOR
     request = FindCoordinatorRequest(key_type=kind, coordinator_keys=tuple(keys))

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from ixion.clients.address import parse_bootstrap
+from ixion.clients.address import Bootstrap, parse_bootstrap
 from ixion.clients.admin.machine import AdminMachine
 from ixion.clients.admin.plan import Call, Plan
 from ixion.clients.admin.settings import AdminOptions, read_admin_settings
@@ -30,7 +30,7 @@ T = TypeVar("T")
 class AdminRunner:
     _is_closed = True  # until it is made
 
-    def __init__(self, bootstrap: str, **settings: Unpack[AdminOptions]) -> None:
+    def __init__(self, bootstrap: Bootstrap = "", **settings: Unpack[AdminOptions]) -> None:
         """TypeError or ValueError, naming it, for a wrong setting or address."""
         found = read_admin_settings(settings)
         self.timeout_s = found.timeout_s

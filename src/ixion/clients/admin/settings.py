@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from ixion.clients.client_settings import read_client_settings
 from ixion.clients.core.client import ClientSettings
-from ixion.clients.options import MAX_I32, Options
+from ixion.clients.options import Options
 from ixion.clients.security import SecurityOptions
+from ixion.clients.table import number
 
 
 class AdminOptions(SecurityOptions, total=False):
@@ -38,4 +39,4 @@ def read_admin_settings(given: Mapping[str, Any]) -> AdminSettings:
     """TypeError for an unknown setting, ValueError for a value that is not allowed; both name the setting."""
     options = Options(given, KNOWN)
     client = read_client_settings(options, given, idle_ms=300_000)._replace(creates_topics=False)
-    return AdminSettings(client, options.seconds("default_api_timeout_ms", 60_000, least_ms=1, most_ms=MAX_I32))
+    return AdminSettings(client, options.seconds(*number("default_api_timeout_ms")))

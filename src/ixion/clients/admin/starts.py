@@ -10,7 +10,7 @@ from ixion.clients.admin.routes import leader_in, metadata
 from ixion.clients.admin.topics import describe_topics
 from ixion.clients.metadata import Topic, TopicPartition
 from ixion.clients.starts import Start, between
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 
 Offsets = dict[TopicPartition, int]
 

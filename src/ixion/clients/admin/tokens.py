@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ixion.clients.admin.plan import ANY, CONTROLLER, Call, Plan
 from ixion.clients.admin.routes import fault_of, one
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 
 
 class DelegationToken(NamedTuple):
@@ -34,7 +34,7 @@ def create_delegation_token(
     call: Call, *, owner: str | None = None, renewers: Iterable[str] = (), max_lifetime_ms: int = -1
 ) -> Plan[DelegationToken]:
     """Create a token for the authenticated user, or for another owner (KIP-373)."""
-    from ixion.protocol.messages.k38_create_delegation_token import (
+    from ixion.language.protocol.messages.k38_create_delegation_token import (
         CreatableRenewers,
         CreateDelegationTokenRequest,
         CreateDelegationTokenResponse,
@@ -70,7 +70,7 @@ def create_delegation_token(
 
 def renew_delegation_token(call: Call, hmac: bytes, *, period_ms: int = -1) -> Plan[int]:
     """Renew a token. Returns its new expiry, in ms since 1970."""
-    from ixion.protocol.messages.k39_renew_delegation_token import (
+    from ixion.language.protocol.messages.k39_renew_delegation_token import (
         RenewDelegationTokenRequest,
         RenewDelegationTokenResponse,
     )
@@ -88,7 +88,7 @@ def renew_delegation_token(call: Call, hmac: bytes, *, period_ms: int = -1) -> P
 
 def expire_delegation_token(call: Call, hmac: bytes, *, period_ms: int = -1) -> Plan[int]:
     """Let a token expire after `period_ms`, by default at once. Returns the expiry, in ms since 1970."""
-    from ixion.protocol.messages.k40_expire_delegation_token import (
+    from ixion.language.protocol.messages.k40_expire_delegation_token import (
         ExpireDelegationTokenRequest,
         ExpireDelegationTokenResponse,
     )
@@ -106,7 +106,7 @@ def expire_delegation_token(call: Call, hmac: bytes, *, period_ms: int = -1) -> 
 
 def describe_delegation_tokens(call: Call, owners: Iterable[str] | None = None) -> Plan[list[DelegationToken]]:
     """The tokens of these owners, or all that the user may see."""
-    from ixion.protocol.messages.k41_describe_delegation_token import (
+    from ixion.language.protocol.messages.k41_describe_delegation_token import (
         DescribeDelegationTokenOwner,
         DescribeDelegationTokenRequest,
         DescribeDelegationTokenResponse,

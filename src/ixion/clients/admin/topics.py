@@ -14,11 +14,11 @@ from ixion.clients.admin.results import Results
 from ixion.clients.admin.routes import Spread, fault_of, look_up, metadata, one, spread, to_controller
 from ixion.clients.faults import TimedOutError, UnknownTopicError
 from ixion.clients.metadata import ClusterMetadata, Topic, read_topic
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.ids import ZERO_ID, id_text
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.ids import ZERO_ID, id_text
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 V = TypeVar("V")
 
@@ -102,10 +102,11 @@ def describe_topics_by_id(call: Call, topic_ids: Iterable[bytes]) -> Plan[Result
 
 
 def create_topics(
-    call: Call, topics: Iterable[NewTopic], *, validate_only: bool = False
+    call: Call, topics: Iterable[NewTopic | str], *, validate_only: bool = False
 ) -> Plan[Results[str, Topic | None]]:
-    """Create topics and wait until every partition has a leader. The value is None if they were only validated."""
-    from ixion.protocol.messages.k19_create_topics import (
+    """Create topics and wait until every partition has a leader. A name alone gets the broker's defaults. The value
+    is None if they were only validated."""
+    from ixion.language.protocol.messages.k19_create_topics import (
         CreatableReplicaAssignment,
         CreatableTopic,
         CreatableTopicConfig,
@@ -113,7 +114,8 @@ def create_topics(
         CreateTopicsResponse,
     )
 
-    wanted = {topic.name: topic for topic in topics}
+    new = [NewTopic(topic) if isinstance(topic, str) else topic for topic in topics]
+    wanted = {topic.name: topic for topic in new}
 
     def creatable(topic: NewTopic) -> CreatableTopic:
         replicas = tuple(
@@ -149,7 +151,11 @@ def create_topics(
 
 def delete_topics(call: Call, names: Iterable[str]) -> Plan[Results[str, None]]:
     """Delete topics and wait until they are gone."""
-    from ixion.protocol.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+    from ixion.language.protocol.messages.k20_delete_topics import (
+        DeleteTopicsRequest,
+        DeleteTopicsResponse,
+        DeleteTopicState,
+    )
 
     def make(some: list[str], version: int) -> Struct:
         return DeleteTopicsRequest(
@@ -174,7 +180,11 @@ def delete_topics(call: Call, names: Iterable[str]) -> Plan[Results[str, None]]:
 
 def delete_topics_by_id(call: Call, topic_ids: Iterable[bytes]) -> Plan[Results[bytes, None]]:
     """As `delete_topics`, by topic id: a later topic of the same name stays."""
-    from ixion.protocol.messages.k20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+    from ixion.language.protocol.messages.k20_delete_topics import (
+        DeleteTopicsRequest,
+        DeleteTopicsResponse,
+        DeleteTopicState,
+    )
 
     def make(some: list[bytes], _: int) -> Struct:
         topics = tuple(DeleteTopicState(name=None, topic_id=topic_id) for topic_id in some)
@@ -196,7 +206,7 @@ def create_partitions(
     call: Call, totals: Mapping[str, int | NewPartitions], *, validate_only: bool = False
 ) -> Plan[Results[str, None]]:
     """Grow topics to these numbers of partitions, and wait until the new ones have leaders."""
-    from ixion.protocol.messages.k37_create_partitions import (
+    from ixion.language.protocol.messages.k37_create_partitions import (
         CreatePartitionsAssignment,
         CreatePartitionsRequest,
         CreatePartitionsResponse,

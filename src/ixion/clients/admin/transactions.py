@@ -22,9 +22,9 @@ from ixion.clients.admin.routes import (
     to_leaders,
 )
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 
 class TransactionListing(NamedTuple):
@@ -70,7 +70,7 @@ def list_transactions(
     call: Call, *, states: Iterable[str] = (), producer_ids: Iterable[int] = ()
 ) -> Plan[list[TransactionListing]]:
     """The transactions of all coordinators, by transactional id."""
-    from ixion.protocol.messages.k66_list_transactions import ListTransactionsRequest, ListTransactionsResponse
+    from ixion.language.protocol.messages.k66_list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
     request = ListTransactionsRequest(state_filters=tuple(states), producer_id_filters=tuple(producer_ids))
     answers = yield from every_node(
@@ -89,7 +89,7 @@ def list_transactions(
 
 def describe_transactions(call: Call, transactional_ids: Iterable[str]) -> Plan[Results[str, TransactionDescription]]:
     """TRANSACTIONAL_ID_NOT_FOUND for an unknown id."""
-    from ixion.protocol.messages.k65_describe_transactions import (
+    from ixion.language.protocol.messages.k65_describe_transactions import (
         DescribeTransactionsRequest,
         DescribeTransactionsResponse,
         TransactionState,
@@ -124,7 +124,7 @@ def describe_producers(
     call: Call, partitions: Iterable[TopicPartition]
 ) -> Plan[Results[TopicPartition, list[ActiveProducer]]]:
     """The producers that each partition's leader knows."""
-    from ixion.protocol.messages.k61_describe_producers import (
+    from ixion.language.protocol.messages.k61_describe_producers import (
         DescribeProducersRequest,
         DescribeProducersResponse,
         TopicRequest,
@@ -196,7 +196,7 @@ def find_hanging(call: Call, partitions: Iterable[TopicPartition]) -> Plan[list[
 
 def abort_transaction(call: Call, target: OpenTransaction) -> Plan[None]:
     """Write an abort marker into one partition, without the coordinator."""
-    from ixion.protocol.messages.k27_write_txn_markers import (
+    from ixion.language.protocol.messages.k27_write_txn_markers import (
         WritableTxnMarker,
         WritableTxnMarkerTopic,
         WriteTxnMarkersRequest,
@@ -232,7 +232,7 @@ def abort_transaction(call: Call, target: OpenTransaction) -> Plan[None]:
 
 def fence_producers(call: Call, transactional_ids: Iterable[str]) -> Plan[Results[str, tuple[int, int]]]:
     """Fence the producers of these ids, and abort their transactions. Returns the new producer id and epoch."""
-    from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+    from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
     results: Results[str, tuple[int, int]] = Results()
     for name in dict.fromkeys(transactional_ids):

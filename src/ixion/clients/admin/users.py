@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 from ixion.clients.admin.plan import ANY, Call, Plan, Work
 from ixion.clients.admin.results import Results
 from ixion.clients.admin.routes import Spread, fault_of, one, spread, to_controller
-from ixion.model.errors import KafkaError
-from ixion.protocol.messages.k50_describe_user_scram_credentials import (
+from ixion.language.model.errors import KafkaError
+from ixion.language.protocol.messages.k50_describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     UserName,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 NUMBERS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 MECHANISMS: Final = {number: name for name, number in NUMBERS.items()}
@@ -46,7 +46,7 @@ class ScramUpsertion:
     def salted_password(self) -> bytes:
         """Slow the first time, by design: some milliseconds of processor time, more with more iterations."""
         if self._salted is None:
-            from ixion.sasl.scram import salted_password
+            from ixion.language.sasl.scram import salted_password
 
             self._salted = salted_password(self.mechanism, self._password, self.salt, self.iterations)
         return self._salted
@@ -97,7 +97,7 @@ def alter_user_scram_credentials(
     call: Call, changes: Iterable[ScramUpsertion | ScramDeletion]
 ) -> Plan[Results[str, None]]:
     """Change passwords. All changes of one user are made together, or none."""
-    from ixion.protocol.messages.k51_alter_user_scram_credentials import (
+    from ixion.language.protocol.messages.k51_alter_user_scram_credentials import (
         AlterUserScramCredentialsRequest,
         AlterUserScramCredentialsResponse,
         ScramCredentialDeletion,

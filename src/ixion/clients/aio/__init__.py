@@ -18,10 +18,18 @@ if TYPE_CHECKING:
     from ixion.clients.aio.admin import Admin
     from ixion.clients.aio.consumer import Consumer
     from ixion.clients.aio.producer import DeliveryFuture, Producer
+    from ixion.clients.aio.share import AcknowledgementFuture, ShareConsumer
 
-__all__ = ["Admin", "Consumer", "DeliveryFuture", "Producer"]
+__all__ = ["AcknowledgementFuture", "Admin", "Consumer", "DeliveryFuture", "Producer", "ShareConsumer"]
 
-_HOMES: Final = {"Admin": "admin", "Consumer": "consumer", "DeliveryFuture": "producer", "Producer": "producer"}
+_HOMES: Final = {
+    "AcknowledgementFuture": "share",
+    "Admin": "admin",
+    "Consumer": "consumer",
+    "DeliveryFuture": "producer",
+    "Producer": "producer",
+    "ShareConsumer": "share",
+}
 
 
 def __getattr__(name: str) -> Any:

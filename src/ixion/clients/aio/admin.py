@@ -16,7 +16,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
-from ixion.clients.address import parse_bootstrap
+from ixion.clients.address import Bootstrap, parse_bootstrap
 from ixion.clients.admin import (
     acls,
     cluster,
@@ -26,13 +26,14 @@ from ixion.clients.admin import (
     offsets,
     quotas,
     replicas,
+    share_groups,
     tokens,
     topics,
     transactions,
     users,
 )
 from ixion.clients.admin.machine import AdminMachine, Running
-from ixion.clients.admin.plan import Call, Plan
+from ixion.clients.admin.plan import Call, Plan, check_lists
 from ixion.clients.admin.settings import AdminOptions, read_admin_settings
 from ixion.clients.aio.engine import AioEngine
 from ixion.clients.engine import random
@@ -49,6 +50,7 @@ def awaited(
 
     @wraps(plan)
     async def method(self: Calls, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_lists(plan, args, kwargs)
         found: T = await self._admin.run(lambda call: plan(call, *args, **kwargs), self._seconds)
         return found
 
@@ -61,6 +63,8 @@ class Calls:
     def __init__(self, admin: AdminRunner, seconds: float) -> None:
         self._admin = admin
         self._seconds = seconds
+
+    # The blocking face is made from here on (python -m devtools.blocking) …
 
     create_acls = awaited(acls.create_acls)
     delete_acls = awaited(acls.delete_acls)
@@ -100,6 +104,11 @@ class Calls:
     elect_leaders = awaited(replicas.elect_leaders)
     list_partition_reassignments = awaited(replicas.list_partition_reassignments)
 
+    alter_share_group_offsets = awaited(share_groups.alter_share_group_offsets)
+    delete_share_group_offsets = awaited(share_groups.delete_share_group_offsets)
+    describe_share_groups = awaited(share_groups.describe_share_groups)
+    list_share_group_offsets = awaited(share_groups.list_share_group_offsets)
+
     create_delegation_token = awaited(tokens.create_delegation_token)
     describe_delegation_tokens = awaited(tokens.describe_delegation_tokens)
     expire_delegation_token = awaited(tokens.expire_delegation_token)
@@ -123,6 +132,8 @@ class Calls:
 
     alter_user_scram_credentials = awaited(users.alter_user_scram_credentials)
     describe_user_scram_credentials = awaited(users.describe_user_scram_credentials)
+
+    # … to here.
 
 
 class Waiters:
@@ -155,7 +166,7 @@ class Waiters:
 class AdminRunner:
     _is_closed = True  # until it is made
 
-    def __init__(self, bootstrap: str, settings: AdminOptions) -> None:
+    def __init__(self, bootstrap: Bootstrap, settings: AdminOptions) -> None:
         found = read_admin_settings(settings)
         self.timeout_s = found.timeout_s
         self._machine = AdminMachine(parse_bootstrap(bootstrap), found.client, random, defers=True)
@@ -192,10 +203,14 @@ class AdminRunner:
 
 
 class Admin(Calls):
-    def __init__(self, bootstrap: str, **settings: Unpack[AdminOptions]) -> None:
+    """Administers a cluster, on asyncio."""
+
+    def __init__(self, bootstrap: Bootstrap = "", **settings: Unpack[AdminOptions]) -> None:
         """Inside a coroutine. TypeError or ValueError, naming it, for a wrong setting or address."""
         runner = AdminRunner(bootstrap, settings)
         super().__init__(runner, runner.timeout_s)
+
+    # The blocking face is made from here on (python -m devtools.blocking) …
 
     async def __aenter__(self) -> Admin:
         return self
@@ -206,8 +221,11 @@ class Admin(Calls):
         await self.close()
 
     async def close(self) -> None:
+        """Close all connections. Calling it twice is harmless."""
         await self._admin.close()
 
     def within(self, seconds: float) -> Calls:
         """The same calls with another deadline."""
         return Calls(self._admin, seconds)
+
+    # … to here.

@@ -16,23 +16,25 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, Unpack
 
+from ixion.clients.address import Bootstrap
 from ixion.clients.aio.engine import AioEngine
-from ixion.clients.aio.guard import SingleTask
+from ixion.clients.aio.guard import NoLock, SingleTask
 from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.consumer import FOREVER_S, PIECE, ignore_commit, is_told
-from ixion.clients.consumer.decoding import Decoding, Deserializer
+from ixion.clients.consumer.decoding import Decoding
 from ixion.clients.consumer.face import ConsumerFace
 from ixion.clients.consumer.listener import Interceptor, RebalanceListener
 from ixion.clients.consumer.record import ConsumerRecord
+from ixion.clients.consumer.settings import ConsumerOptions
+from ixion.clients.consumer.types import K, V
 from ixion.clients.core.consumer.commits import OffsetAndMetadata, OnCommit
 from ixion.clients.core.consumer.errand import Errand
 from ixion.clients.core.consumer.errors import ConsumerClosedError, WakeupError
 from ixion.clients.core.consumer.subscription import EARLIEST, LATEST
-from ixion.clients.engine import LONG_S
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 if TYPE_CHECKING:
     from ixion.clients.core.consumer.group import Duty
@@ -40,32 +42,36 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Consumer(ConsumerFace):
+class Consumer(ConsumerFace, Generic[K, V]):
+    """Reads topics as a member of a group, or partitions of its choice, on asyncio."""
+
     def __init__(
         self,
-        bootstrap: str,
+        bootstrap: Bootstrap = "",
         *,
         group: str | None = None,
         topics: Sequence[str] = (),
         pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
         interceptors: Sequence[Interceptor] = (),
-        key_deserializer: Deserializer | None = None,
-        value_deserializer: Deserializer | None = None,
-        **settings: Any,
+        key_deserializer: Callable[[bytes], K] | None = None,
+        value_deserializer: Callable[[bytes], V] | None = None,
+        **settings: Unpack[ConsumerOptions],
     ) -> None:
         """Inside a coroutine. `settings` are Kafka's, with underscores (`auto_offset_reset="earliest"`)."""
         self._prepare(bootstrap, group, settings)
         self._decoding = Decoding(self._machine.seek, interceptors, key_deserializer, value_deserializer)
         self._guard = SingleTask()
-        self._is_woken = False
         self._engine = AioEngine(self._machine)
+        self._lock = NoLock()
         self._made_in = os.getpid()
         if topics or pattern is not None:
             with self._undone_on_error():
                 self._subscribe(topics, listener, pattern)
 
-    async def __aenter__(self) -> Consumer:
+    # The blocking face is made from here on (python -m devtools.blocking) …
+
+    async def __aenter__(self) -> Consumer[K, V]:
         return self
 
     async def __aexit__(
@@ -87,7 +93,7 @@ class Consumer(ConsumerFace):
     ) -> None:
         """Read these topics, or all whose whole names match `pattern`, with the other members of the group. Replaces
         the previous subscription."""
-        with self._entered():
+        with self._entered(), self._lock:
             self._subscribe(topics, listener, pattern)
 
     async def unsubscribe(self) -> None:
@@ -99,28 +105,29 @@ class Consumer(ConsumerFace):
                 if duty is not None:
                     await self._perform(duty)
             finally:
-                machine.leave(time.monotonic(), None)
-                try:
-                    await self._until(lambda: not machine.is_leaving, time.monotonic() + self._timeout_s)
-                finally:
-                    machine.forget_group()
+                with self._lock:
+                    machine.leave(time.monotonic(), None)
+                    try:
+                        await self._engine.wait(lambda: not machine.is_leaving, time.monotonic() + self._timeout_s)
+                    finally:
+                        machine.forget_group()
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions, without a group. Those that were assigned before keep their positions."""
-        with self._entered():
+        with self._entered(), self._lock:
             self._machine.choose(partitions)
-            self._engine.soon()
+            self._stirred()
 
     # Records
 
-    async def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
-        """Records that are fetched already, or arrive within `timeout_s`."""
+    async def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord[K, V]]:
+        """Records that are fetched already, or arrive within `timeout_s`. Call it again and again (step 1)."""
         most = self._settings.max_poll_records if max_records is None else max_records
-        with self._entered():
+        with self._entered():  # steps 2 and 17
             found = await self._wait_for(timeout_s, lambda: self._machine.buffer.take(most))
-            return self._decoding.apply(found)
+            return self._decoding.apply(found)  # step 15
 
-    async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+    async def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
         """Records one by one, for ever; the position moves with each."""
         subscription, buffer = self._machine.subscription, self._machine.buffer
         is_plain = not self._decoding.is_needed
@@ -129,7 +136,7 @@ class Consumer(ConsumerFace):
                 yield record
             left = self._settings.max_poll_records - 1
             while left > 0 and not self._is_woken:  # fetched records, without all of poll's steps
-                with self._entered():
+                with self._entered(), self._lock:
                     peeked = buffer.peek(min(PIECE, left))
                 if peeked is None:
                     break
@@ -162,41 +169,33 @@ class Consumer(ConsumerFace):
             for batch in found:
                 yield batch
 
-    def wakeup(self) -> None:
-        """Interrupt the call that waits, or the next one that would wait, with WakeupError. From any thread."""
-        if self._is_woken:
-            return  # already set: one wake-up in the loop is enough
-        self._is_woken = True
-        try:
-            self._engine.loop.call_soon_threadsafe(self._engine.release)
-        except RuntimeError:
-            pass  # the loop is closed: nothing waits
-
     # Positions
 
     async def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record to be handed out."""
+        """The offset of the next record to be returned."""
         with self._entered():
             machine = self._machine
             state = machine.subscription.of(partition)
-            is_known = lambda: state.position is not None or self._is_woken or is_told(machine)  # noqa: E731
-            await self._until(is_known, time.monotonic() + self._timeout_s)
+            with self._lock:
+                is_known = lambda: state.position is not None or self._is_woken or is_told(machine)  # noqa: E731
+                await self._engine.wait(is_known, time.monotonic() + self._timeout_s)
+                if state.position is None:
+                    self._check_wakeup()
+                    machine.check()
             if state.position is None:
-                self._check_wakeup()
-                machine.check()
                 raise machine.late_position(partition, self._timeout_s)
             return state.position
 
     async def seek(self, partition: TopicPartition, offset: int) -> None:
-        with self._entered():
+        with self._entered(), self._lock:
             self._machine.seek(partition, offset)
 
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        with self._entered():
+        with self._entered(), self._lock:
             self._machine.reset(partitions, EARLIEST)
 
     async def seek_to_end(self, *partitions: TopicPartition) -> None:
-        with self._entered():
+        with self._entered(), self._lock:
             self._machine.reset(partitions, LATEST)
 
     # Offsets of brokers and of the group
@@ -221,7 +220,9 @@ class Consumer(ConsumerFace):
         """Commit the positions, or these offsets, and wait. CommitFailedError if the group has rebalanced without this
         member."""
         with self._entered():
-            await self._await(self._machine.commit(offsets), timeout_s)
+            with self._lock:
+                errand = self._machine.commit(offsets)
+            await self._await(errand, timeout_s)
 
     async def commit_async(
         self,
@@ -230,9 +231,9 @@ class Consumer(ConsumerFace):
     ) -> None:
         """Commit without waiting. `on_commit` is called with the offsets and the error, or None, within a later poll,
         commit or close. A retriable fault is not retried, because the retry could overtake a later commit."""
-        with self._entered():
+        with self._entered(), self._lock:
             self._machine.commit(offsets, retries=False, on_commit=on_commit or ignore_commit)
-            self._engine.pump()
+            self._send()
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         found = await self.committed_metadata(partitions)
@@ -243,18 +244,21 @@ class Consumer(ConsumerFace):
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The committed offsets with their metadata."""
         with self._entered():
-            errand = self._machine.stored_offsets(partitions)
+            with self._lock:
+                errand = self._machine.stored_offsets(partitions)
             await self._await(errand)
             return {place: errand.found.get(place) for place in errand.places}
 
     def metrics(self) -> dict[str, int]:
         """Current counters and gauges, by Kafka's names."""
-        return self._machine.metrics()
+        with self._lock:
+            return self._machine.metrics()
 
     @property
     def trouble(self) -> KafkaError | None:
         """Why no records arrive at the moment, if brokers are the reason."""
-        return self._machine.trouble
+        with self._lock:
+            return self._machine.trouble
 
     async def close(self, timeout_s: float = 30.0, *, leave: bool | None = None) -> None:
         """Commit, if automatic commits are on, leave the group and close the connections. A second call does nothing.
@@ -270,13 +274,76 @@ class Consumer(ConsumerFace):
                 await self._part(time.monotonic() + timeout_s, leave)
             finally:
                 self._closed = True
-                self._machine.close(time.monotonic())
-                self._engine.stop()
-                self._engine.release()
+                with self._lock:
+                    self._machine.close(time.monotonic())
+                await self._stop()
                 self._tell()
-                await self._engine.join()
 
     # Internals
+
+    async def _await(self, errand: Errand, timeout_s: float | None = None) -> None:
+        """Wait until the errand is done; raises its fault."""
+        within_s = self._timeout_s if timeout_s is None else timeout_s
+        late = None
+        with self._lock:
+            try:
+                is_over = lambda: errand.is_done or self._is_woken  # noqa: E731
+                await self._engine.wait(is_over, time.monotonic() + within_s)
+            finally:
+                if not errand.is_done:
+                    late = errand.late(within_s)
+                    self._machine.abandon(errand)
+            if late is not None:
+                self._check_wakeup()
+                raise late
+        self._tell()
+        errand.check()
+
+    async def _list_offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        with self._entered():
+            with self._lock:
+                errand = self._machine.list_offsets(times)
+            await self._await(errand)
+            return {place: errand.found[place][0] for place in times}
+
+    async def _part(self, until_s: float, leave: bool | None) -> None:
+        """Do the last automatic commit, call the listener, and leave the group."""
+        machine = self._machine
+        try:
+            with self._lock:
+                machine.commit_automatically(time.monotonic(), latest=True)
+                await self._engine.wait(lambda: not machine.is_committing, until_s)
+            self._tell()
+            duty = machine.last_duty()
+            if duty is not None:
+                await self._perform(duty)
+        finally:
+            with self._lock:
+                machine.leave(time.monotonic(), leave)
+                await self._engine.wait(lambda: not machine.is_leaving, until_s)
+
+    def _has_news(self) -> bool:
+        return self._is_woken or self._machine.has_news  # step 11.6
+
+    def _is_over(self) -> bool:
+        return self._is_woken or self._closed
+
+    def _check_wakeup(self) -> None:
+        if self._is_woken:
+            self._is_woken = False
+            raise WakeupError
+
+    # … to here.
+
+    def wakeup(self) -> None:
+        """Interrupt the call that waits, or the next one that would wait, with WakeupError. From any thread."""
+        if self._is_woken:
+            return  # already set: one wake-up in the loop is enough
+        self._is_woken = True
+        try:
+            self._engine.loop.call_soon_threadsafe(self._engine.release)
+        except RuntimeError:
+            pass  # the loop is closed: nothing waits
 
     def _subscribe(
         self,
@@ -296,6 +363,15 @@ class Consumer(ConsumerFace):
 
     def _stirred(self) -> None:
         self._engine.soon()
+
+    def _send(self) -> None:
+        """Send now what waits to be sent."""
+        self._engine.pump()
+
+    async def _stop(self) -> None:
+        self._engine.stop()
+        self._engine.release()
+        await self._engine.join()
 
     def _entered(self) -> SingleTask:
         self._engine.check()
@@ -322,7 +398,7 @@ class Consumer(ConsumerFace):
                 found = take()
                 if not found or machine.is_due(time.monotonic()):
                     engine.pump()
-                if not found and not machine.has_news and not await self._until(self._has_news, end_s):
+                if not found and not machine.has_news and not await engine.wait(self._has_news, end_s):
                     return []
                 if not found and machine.buffer.has_next:
                     found = take()
@@ -336,17 +412,6 @@ class Consumer(ConsumerFace):
         finally:
             machine.exit(time.monotonic())
 
-    def _has_news(self) -> bool:
-        return self._is_woken or self._machine.has_news
-
-    def _is_over(self) -> bool:
-        return self._is_woken or self._closed
-
-    def _check_wakeup(self) -> None:
-        if self._is_woken:
-            self._is_woken = False
-            raise WakeupError
-
     async def _perform(self, duty: Duty) -> None:
         self._is_in_listener = True
         try:
@@ -357,51 +422,3 @@ class Consumer(ConsumerFace):
             self._is_in_listener = False
             self._machine.done(duty)
             self._engine.soon()
-
-    async def _await(self, errand: Errand, timeout_s: float | None = None) -> None:
-        """Wait until the errand is done; raises its fault."""
-        within_s = self._timeout_s if timeout_s is None else timeout_s
-        try:
-            await self._until(lambda: errand.is_done or self._is_woken, time.monotonic() + within_s)
-        finally:
-            late = None if errand.is_done else errand.late(within_s)
-            self._machine.abandon(errand)
-        if late is not None:
-            self._check_wakeup()
-            raise late
-        self._tell()
-        errand.check()
-
-    async def _until(self, is_done: Callable[[], bool], until_s: float) -> bool:
-        """Let the loop run until `is_done`; False if it is not done in time."""
-        self._engine.pump()
-        while not is_done():
-            left_s = until_s - time.monotonic()
-            if left_s <= 0:
-                return False
-            timer = self._engine.loop.call_later(min(left_s, LONG_S), self._engine.release)
-            try:
-                await self._engine.step()
-            finally:
-                timer.cancel()
-        return True
-
-    async def _list_offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        with self._entered():
-            errand = self._machine.list_offsets(times)
-            await self._await(errand)
-            return {place: errand.found[place][0] for place in times}
-
-    async def _part(self, until_s: float, leave: bool | None) -> None:
-        """Do the last automatic commit, call the listener, and leave the group."""
-        machine = self._machine
-        try:
-            machine.commit_automatically(time.monotonic(), latest=True)
-            await self._until(lambda: not machine.is_committing, until_s)
-            self._tell()
-            duty = machine.last_duty()
-            if duty is not None:
-                await self._perform(duty)
-        finally:
-            machine.leave(time.monotonic(), leave)
-            await self._until(lambda: not machine.is_leaving, until_s)

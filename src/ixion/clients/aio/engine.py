@@ -17,7 +17,7 @@ from contextlib import suppress
 from ixion.clients.address import Address
 from ixion.clients.core.connection import CONNECTING, NEVER, ConnectionMachine
 from ixion.clients.dial import Place, is_literal, unresolved
-from ixion.clients.engine import Machine
+from ixion.clients.engine import FORKS, LONG_S, Machine
 from ixion.clients.faults import UnreachableError
 from ixion.clients.line import Line
 from ixion.clients.lines import Lines
@@ -44,6 +44,12 @@ class AioEngine:
         self._timer: asyncio.TimerHandle | None = None
         self._is_scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._forks = FORKS[0]
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this process was forked: it shares the sockets with its parent."""
+        return FORKS[0] != self._forks
 
     def check(self) -> None:
         """RuntimeError if called in another loop than the client was created in."""
@@ -81,6 +87,22 @@ class AioEngine:
         if self._is_dropped and self.machine.let_go():
             self.stop()
             self.release()
+
+    async def wait(self, is_done: Callable[[], bool], until_s: float) -> bool:
+        """Let the loop run until `is_done`; False if it is not done in time, or the engine was stopped."""
+        self.check()
+        self.pump()
+        while not is_done():
+            left_s = until_s - time.monotonic()
+            if left_s <= 0 or self.is_stopped:
+                return False
+            self.set_timer()  # `is_done` may have asked for something
+            timer = self.loop.call_later(min(left_s, LONG_S), self.release)
+            try:
+                await self.step()
+            finally:
+                timer.cancel()
+        return True
 
     async def step(self) -> None:
         """Wait until something has happened. The loop refers to the caller meanwhile, so that its task and its client

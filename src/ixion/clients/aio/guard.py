@@ -1,4 +1,4 @@
-"""Lets one task at a time use a consumer."""
+"""Lets one task at a time use a consumer, and stands for the lock of the blocking face."""
 
 from __future__ import annotations
 
@@ -31,3 +31,13 @@ class SingleTask:
         self._depth -= 1
         if self._depth == 0:
             self._owner = None
+
+
+class NoLock:
+    """What the blocking face locks, one loop does in turns."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        pass

@@ -12,20 +12,20 @@ Callbacks run in the loop. A producer belongs to the loop in which it was create
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from types import TracebackType
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from ixion.clients.address import parse_bootstrap
+from ixion.clients.address import Bootstrap, parse_bootstrap
 from ixion.clients.aio.engine import AioEngine
+from ixion.clients.aio.guard import NoLock
 from ixion.clients.callbacks import run_due
 from ixion.clients.core.checks import check_long
+from ixion.clients.core.connection import NEVER
 from ixion.clients.core.producer.batch import Batch, Delivery, Due, OnDelivery
-from ixion.clients.core.producer.group_offsets import GroupMetadata
 from ixion.clients.core.producer.machine import ProducerMachine
 from ixion.clients.core.producer.preparing import Preparing, as_bytes, without_code
 from ixion.clients.engine import random
@@ -33,8 +33,12 @@ from ixion.clients.faults import TimedOutError
 from ixion.clients.log import records, warn_unclosed
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.settings import ProducerOptions, read_producer_settings
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.builder import Headers
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.builder import Headers
+
+if TYPE_CHECKING:
+    from ixion.clients.aio.transaction import AioTransactionBlock
+    from ixion.clients.core.producer.group_offsets import GroupMetadata
 
 
 class DeliveryFuture:
@@ -60,40 +64,32 @@ class DeliveryFuture:
 
 
 class Producer:
+    """Sends records to topics, on asyncio; `ixion.clients.ProducerOptions` has its settings."""
+
     _is_closed = True  # until it is made
 
-    def __init__(self, bootstrap: str, **settings: Unpack[ProducerOptions]) -> None:
+    def __init__(self, bootstrap: Bootstrap = "", **settings: Unpack[ProducerOptions]) -> None:
         """Inside a coroutine. TypeError or ValueError, naming it, for a wrong setting or address."""
         self._settings = read_producer_settings(settings)
         self._machine = ProducerMachine(parse_bootstrap(bootstrap), without_code(self._settings), random)
+        self._machine.client.warns = True
         self._preparing = Preparing(self._settings) if Preparing.is_needed(self._settings) else None
-        self._engine = AioEngine(self._machine, Callbacks(self._machine.due).run)
-        self._made_in = os.getpid()
+        self._callbacks = Callbacks(self._machine.due)
+        self._engine = AioEngine(self._machine, self._callbacks.run)
+        self._lock = NoLock()
         self._sender = self._machine.sender
-        self._turns: deque[asyncio.Future[None]] = deque()  # of sends that wait, first come, first served
+        self._turns = self._machine.turns
         self._hurried: list[Batch] = []
         self._is_closed = False
 
     def __del__(self) -> None:
         """Not closed, and no longer reachable: what is left is sent while the loop runs. Copies in a forked child, and
         producers left at the end of the program, are ignored."""
-        if not self._is_closed and self._made_in == os.getpid() and not sys.is_finalizing():
+        if not self._is_closed and not self._engine.is_forked and not sys.is_finalizing():
             self._is_closed = True
             count = self._machine.unacknowledged
             self._engine.abandon()
             warn_unclosed(self, "producer", f": {records(count)} not acknowledged yet" if count else "")
-
-    async def __aenter__(self) -> Producer:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        if error is None:
-            await self.close()
-        else:
-            text = f"not acknowledged when the producer was left on {type(error).__name__}"
-            await self._end(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, text))
 
     async def send(
         self,
@@ -101,13 +97,17 @@ class Producer:
         value: Any,
         *,
         key: Any = None,
-        headers: Headers = (),
+        headers: Headers | dict[str, bytes | None] = (),
         timestamp_ms: int | None = None,
         partition: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> DeliveryFuture:
         """Hand over a record. KafkaError if it is refused at once: too large, no such topic, no room in time."""
-        self._check()
+        self._engine.check()
+        if self._is_closed or self._engine.is_forked or self._sender.fatal is not None:
+            raise self._unusable()
+        if isinstance(headers, dict):
+            headers = tuple(headers.items())
         if self._preparing is not None:
             record = self._preparing.prepare(topic, value, key, headers, timestamp_ms, partition)
             topic, value, key, headers, timestamp_ms, partition = record
@@ -122,7 +122,7 @@ class Producer:
             check_long("timestamp_ms", timestamp_ms)
         batch: Batch | None = None
         now_s = time.monotonic()
-        if not self._turns:
+        if not self._turns or self._turns.is_free(topic):
             batch = self._machine.append(topic, partition, key, value, headers, timestamp_ms, on_delivery, now_s)
         if batch is None:
             batch = await self._append_later(topic, partition, key, value, headers, timestamp_ms, on_delivery)
@@ -134,23 +134,62 @@ class Producer:
             self._engine.set_timer()
         return future
 
+    # The blocking face is made from here on (python -m devtools.blocking) …
+
+    async def __aenter__(self) -> Producer:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if error is None:
+            await self.close()
+        else:
+            text = f"not acknowledged when the producer was left on {type(error).__name__}"
+            await self._end(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, text))
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: Any = None,
+        headers: Headers | dict[str, bytes | None] = (),
+        timestamp_ms: int | None = None,
+        partition: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Delivery:
+        """Send a record and wait until it is acknowledged. Raises its error."""
+        future = await self.send(topic, value, key=key, headers=headers, timestamp_ms=timestamp_ms, partition=partition)
+        delivery = await self._delivery(future._batch, future._index, timeout_s)
+        if delivery.error is not None:
+            raise delivery.error
+        return delivery
+
     async def flush(self, timeout_s: float | None = None) -> None:
         """Wait until every record sent before is settled. Raises the first failure since the last flush."""
-        self._check()
-        self._machine.seal_all()
-        left = deque(self._machine.incomplete)
-        self._engine.pump()
-        try:
-            async with asyncio.timeout(timeout_s):
-                while left:
-                    if left[0].is_settled():
-                        left.popleft()
-                    else:
-                        await self._engine.step()
-        except TimeoutError:
+        await self._flush(timeout_s)
+        if self._sender.fatal is not None:
+            raise self._sender.fatal
+
+    async def _flush(self, timeout_s: float | None) -> None:
+        self._check_open()
+        until_s = NEVER if timeout_s is None else time.monotonic() + timeout_s
+        with self._lock:
+            self._machine.seal_all()
+            left = deque(self._machine.incomplete)
+
+            def is_flushed() -> bool:
+                while left and left[0].is_settled():
+                    left.popleft()
+                return not left
+
+            await self._engine.wait(is_flushed, until_s)
+        self._callbacks.run()
+        self._callbacks.finish(until_s)
+        if left:
             count = len({batch.place for batch in left})
-            text = f"records for {count} partitions are not settled within {timeout_s or 0:.3g} s"
-            raise TimedOutError(text) from None
+            raise TimedOutError(f"records for {count} partitions are not settled within {timeout_s or 0:.3g} s")
         failure, self._sender.refused = self._sender.refused, None
         if failure is not None:
             raise failure
@@ -160,13 +199,25 @@ class Producer:
         await self._transact(self._machine.the_transactions().init, "init_transactions", timeout_s)
 
     async def begin_transaction(self) -> None:
-        self._check()
-        self._machine.the_transactions().begin()
+        """Begin a transaction; all records that are sent from now on belong to it."""
+        self._check_open()
+        with self._lock:
+            if self._sender.fatal is not None:
+                raise self._sender.fatal
+            self._machine.the_transactions().begin()
+
+    def transaction(self) -> AioTransactionBlock:
+        """A block that is a transaction: committed at its end, aborted on an exception."""
+        from ixion.clients.aio.transaction import AioTransactionBlock
+
+        return AioTransactionBlock(self)
 
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, int], group: str | GroupMetadata, timeout_s: float | None = None
     ) -> None:
         """Commit offsets of a consumer group as part of the transaction."""
+        from ixion.clients.core.producer.group_offsets import GroupMetadata
+
         member = GroupMetadata(group) if isinstance(group, str) else group
         transactions = self._machine.the_transactions()
         await self._transact(lambda: transactions.send_offsets(offsets, member), "send_offsets", timeout_s)
@@ -183,31 +234,38 @@ class Producer:
 
     async def close(self, timeout_s: float | None = None) -> None:
         """Flush and close; an open transaction is aborted. Records that are not acknowledged by then fail."""
-        if self._is_closed:
+        if self._is_closed or self._engine.is_forked:
             return
         try:
-            if self._machine.transactions is not None and self._machine.transactions.is_open:
+            transactions = self._machine.transactions
+            if transactions is not None and transactions.is_open and self._sender.fatal is None:
                 await self.abort_transaction(timeout_s)
-            await self.flush(timeout_s)
+            await self._flush(timeout_s)  # step 10.2
         finally:
             await self._end(TimedOutError("not acknowledged before the producer was closed"))
 
     def metrics(self) -> dict[str, int]:
         """Current counters and gauges, by Kafka's names."""
-        return self._machine.metrics()
+        if self._engine.is_forked:
+            raise self._unusable()
+        with self._lock:
+            return self._machine.metrics()
 
     async def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has. KafkaError if no broker answers that within `max_block_ms`."""
-        self._check()
-        max_block_s = self._settings.max_block_s
-        try:
-            async with asyncio.timeout(max_block_s):
-                self._engine.soon()
-                while (found := self._machine.client.cluster.want(topic, time.monotonic())) is None:
-                    await self._news()
-                return len(found.partitions)
-        except TimeoutError:
-            raise self._machine.why_it_waits(topic, max_block_s) from None
+        self._check_open()
+        with self._lock:
+            cluster = self._machine.client.cluster
+            max_block_s = self._settings.max_block_s
+            is_known = lambda: cluster.want(topic, time.monotonic()) is not None  # noqa: E731
+            if not await self._engine.wait(is_known, time.monotonic() + max_block_s):
+                raise self._machine.why_it_waits(topic, max_block_s)
+            return len(cluster.topics[topic].partitions)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Used bytes of `buffer_memory`."""
+        return self._machine.used_bytes
 
     async def _append_later(
         self,
@@ -219,44 +277,68 @@ class Producer:
         timestamp_ms: int,
         on_delivery: OnDelivery | None,
     ) -> Batch:
-        """Wait for metadata or room, in the order of the calls."""
+        """Wait for metadata or room, in the order of the calls. The lock is held, and given up while waiting."""
+        found: list[Batch] = []
         machine = self._machine
+        turn = machine.turns.take(topic)
         max_block_s = self._settings.max_block_s
-        turn = self._engine.loop.create_future()
-        self._turns.append(turn)
-        machine.has_waiters = True
-        self._engine.soon()
+
+        def is_appended() -> bool:
+            if self._is_closed or self._sender.fatal is not None:
+                return True
+            if machine.turns.is_next(turn):
+                now_s = time.monotonic()
+                batch = machine.append(topic, partition, key, value, headers, timestamp_ms, on_delivery, now_s)
+                if batch is not None:
+                    found.append(batch)
+                    return True
+            return False
+
         try:
-            async with asyncio.timeout(max_block_s):
-                while True:
-                    if self._turns[0] is turn:
-                        now_s = time.monotonic()
-                        batch = machine.append(topic, partition, key, value, headers, timestamp_ms, on_delivery, now_s)
-                        if batch is not None:
-                            return batch
-                    await self._news()
-                    self._check()
-        except TimeoutError:
-            raise machine.why_it_waits(topic, max_block_s) from None
+            await self._engine.wait(is_appended, time.monotonic() + max_block_s)
         finally:
-            self._turns.remove(turn)
-            machine.has_waiters = bool(self._turns)
+            machine.turns.give_up(turn)
+        if found:
+            return found[0]
+        if self._is_closed or self._sender.fatal is not None:
+            raise self._unusable()
+        raise machine.why_it_waits(topic, max_block_s)
 
     async def _transact(self, act: Callable[[], None], what: str, timeout_s: float | None) -> None:
         """Start an act of the transaction and wait until it is done."""
-        self._check()
+        self._check_open()
         within_s = self._settings.max_block_s if timeout_s is None else timeout_s
         transactions = self._machine.the_transactions()
-        act()
-        self._engine.soon()
-        try:
-            async with asyncio.timeout(within_s):
-                while not transactions.is_settled:
-                    await self._news()
-        except TimeoutError:
-            text = f"{what} is not done within {within_s:.3g} s; call it again to continue"
-            raise TimedOutError(text) from None
+        with self._lock:
+            act()
+            await self._engine.wait(lambda: transactions.is_settled, time.monotonic() + within_s)
+        self._callbacks.run()
         transactions.check()
+        if not transactions.is_settled:
+            raise TimedOutError(f"{what} is not done within {within_s:.3g} s; call it again to continue")
+
+    def _check_open(self) -> None:
+        if self._is_closed or self._engine.is_forked:
+            raise self._unusable()
+
+    def _unusable(self) -> Exception:
+        if self._engine.is_forked:
+            return RuntimeError("this producer was made by another process; a forked child needs one of its own")
+        if self._is_closed:
+            return ValueError("the producer is closed")
+        assert self._sender.fatal is not None
+        return self._sender.fatal
+
+    # … to here.
+
+    async def _delivery(self, batch: Batch, index: int, timeout_s: float | None) -> Delivery:
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not (part := batch.part_of(index)).is_done:
+                    await self._settling(part)
+        except TimeoutError:
+            raise TimedOutError(f"{batch.place}: not settled within {timeout_s or 0:.3g} s") from None
+        return batch.delivery(index)
 
     def _settling(self, batch: Batch) -> asyncio.Future[None]:
         """A future that is done when the batch is settled or split. The batch does not linger."""
@@ -274,27 +356,15 @@ class Producer:
         if self._sender.is_awake:
             self._engine.pump()
 
-    async def _news(self) -> None:
-        """Wait for the next step, for a caller that has just asked for something. It must not pump here: every pump
-        ends the steps, so it would spin."""
-        self._engine.set_timer()
-        await self._engine.step()
-
     async def _end(self, error: KafkaError) -> None:
         """Close the connections and fail the remaining records. Every callback runs."""
+        self._engine.check()
         if not self._is_closed:
             self._is_closed = True
             self._machine.close(error, time.monotonic())
             self._engine.stop()
             self._engine.release()
             await self._engine.join()
-
-    def _check(self) -> None:
-        self._engine.check()
-        if self._is_closed:
-            raise ValueError("the producer is closed")
-        if self._sender.fatal is not None:
-            raise self._sender.fatal
 
 
 class Callbacks:
@@ -312,6 +382,9 @@ class Callbacks:
             run_due(self._due)
         finally:
             self._is_running = False
+
+    def finish(self, until_s: float) -> None:
+        """Nothing to wait for: the loop runs them."""
 
 
 class Watcher:

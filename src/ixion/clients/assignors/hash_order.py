@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ixion.clients.metadata import TopicPartition
+from ixion.language.model.placement import java_hash
 
 BINS: Final = 16
 MASK: Final = 0xFFFFFFFF
@@ -24,7 +25,7 @@ MASK: Final = 0xFFFFFFFF
 def in_hash_order(keys: Iterable[str]) -> list[str]:
     distinct = list(dict.fromkeys(keys))
     bins = bins_for(len(distinct))
-    return sorted(distinct, key=lambda key: spread(hash_text(key)) & (bins - 1))
+    return sorted(distinct, key=lambda key: spread(java_hash(key) & MASK) & (bins - 1))
 
 
 class PlaceSet:
@@ -38,7 +39,7 @@ class PlaceSet:
         return bool(self._places)
 
     def add(self, place: TopicPartition) -> None:
-        self._places.setdefault(place, spread(31 * (31 + place.partition) + hash_text(place.topic) & MASK))
+        self._places.setdefault(place, spread(31 * (31 + place.partition) + java_hash(place.topic) & MASK))
         self._bins = max(self._bins, bins_for(len(self._places)))
 
     def remove(self, place: TopicPartition) -> None:
@@ -53,15 +54,6 @@ def bins_for(count: int) -> int:
     while count > bins * 3 // 4:
         bins *= 2
     return bins
-
-
-def hash_text(text: str) -> int:
-    """String.hashCode, of UTF-16 code units."""
-    found = 0
-    data = text.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(data), 2):
-        found = 31 * found + (data[at] << 8 | data[at + 1]) & MASK
-    return found
 
 
 def spread(value: int) -> int:

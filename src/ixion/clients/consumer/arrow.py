@@ -5,7 +5,7 @@
 
 The buffers of the columns are passed on, not copied, except that keys and values are gathered from the fetch they came
 in; the topic and partition columns are created here. As with the connector, a record without headers has null for them.
-pyarrow is an extra (``pip install "ixion[arrow]"``), imported by
+pyarrow is an extra (``pip install pyarrow``), imported by
 the first call.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ixion.clients.metadata import TopicPartition
-from ixion.records.columns import BinaryColumn, Columns
+from ixion.language.records.columns import BinaryColumn, Columns
 
 if TYPE_CHECKING:
     import pyarrow

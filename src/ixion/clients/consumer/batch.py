@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ixion.clients.metadata import TopicPartition
-from ixion.records.columns import BinaryColumn, Columns
+from ixion.language.records.columns import BinaryColumn, Columns
 
 if TYPE_CHECKING:
     import pyarrow
 
 
 class ColumnBatch:
-    """`batch.offsets[row]`, `batch.values[row]`, or the buffers themselves; see `ixion.records.columns`."""
+    """`batch.offsets[row]`, `batch.values[row]`, or the buffers themselves; see `ixion.language.records.columns`."""
 
     __slots__ = ("columns", "partition", "topic")
 
@@ -44,7 +44,7 @@ class ColumnBatch:
         return self.columns.headers(row)
 
     def to_arrow(self, *, headers: bool = True) -> pyarrow.RecordBatch:
-        """The same buffers as an Arrow record batch; needs pyarrow (``pip install "ixion[arrow]"``)."""
+        """The same buffers as an Arrow record batch; needs pyarrow (``pip install pyarrow``)."""
         from ixion.clients.consumer.arrow import to_arrow
 
         return to_arrow(TopicPartition(self.topic, self.partition), self.columns, headers=headers)

@@ -16,19 +16,21 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, Unpack
 
+from ixion.clients.address import Bootstrap
 from ixion.clients.consumer.batch import ColumnBatch
-from ixion.clients.consumer.decoding import Decoding, Deserializer
+from ixion.clients.consumer.decoding import Decoding
 from ixion.clients.consumer.face import ConsumerFace
 from ixion.clients.consumer.guard import SingleThread
 from ixion.clients.consumer.listener import Interceptor, RebalanceListener
 from ixion.clients.consumer.record import ConsumerRecord
+from ixion.clients.consumer.settings import ConsumerOptions
+from ixion.clients.consumer.types import K, V
 from ixion.clients.core.consumer.commits import OffsetAndMetadata, OnCommit
 from ixion.clients.core.consumer.errand import Errand
 from ixion.clients.core.consumer.errors import ConsumerClosedError, WakeupError
@@ -36,7 +38,7 @@ from ixion.clients.core.consumer.machine import ConsumerMachine
 from ixion.clients.core.consumer.subscription import EARLIEST, LATEST
 from ixion.clients.engine import Engine
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 if TYPE_CHECKING:
     from ixion.clients.core.consumer.group import Duty
@@ -47,25 +49,26 @@ FOREVER_S: Final = 1e9
 PIECE: Final = 64  # records that an iteration takes out of the buffer at once
 
 
-class Consumer(ConsumerFace):
+class Consumer(ConsumerFace, Generic[K, V]):
+    """Reads topics as a member of a group, or partitions of its choice; `ConsumerOptions` has its settings."""
+
     def __init__(
         self,
-        bootstrap: str,
+        bootstrap: Bootstrap = "",
         *,
         group: str | None = None,
         topics: Sequence[str] = (),
         pattern: str | re.Pattern[str] | None = None,
         listener: RebalanceListener | None = None,
         interceptors: Sequence[Interceptor] = (),
-        key_deserializer: Deserializer | None = None,
-        value_deserializer: Deserializer | None = None,
-        **settings: Any,
+        key_deserializer: Callable[[bytes], K] | None = None,
+        value_deserializer: Callable[[bytes], V] | None = None,
+        **settings: Unpack[ConsumerOptions],
     ) -> None:
-        """`settings` are Kafka's, with underscores (`auto_offset_reset="earliest"`); see `ConsumerSettings`."""
+        """`settings` are Kafka's, with underscores (`auto_offset_reset="earliest"`); see `ConsumerOptions`."""
         self._prepare(bootstrap, group, settings)
         self._decoding = Decoding(self._go_back, interceptors, key_deserializer, value_deserializer)
         self._guard = SingleThread()
-        self._woken = threading.Event()
         self._engine = Engine(self._machine, "ixion-heartbeats", do_nothing, stands_in=False)
         self._made_in = os.getpid()
         self._lock = self._engine.lock
@@ -73,7 +76,9 @@ class Consumer(ConsumerFace):
             with self._undone_on_error():
                 self.subscribe(topics, listener, pattern=pattern)
 
-    def __enter__(self) -> Consumer:
+    # Made from aio/consumer.py by devtools.blocking, from here on …
+
+    def __enter__(self) -> Consumer[K, V]:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -94,9 +99,7 @@ class Consumer(ConsumerFace):
         """Read these topics, or all whose whole names match `pattern`, with the other members of the group. Replaces
         the previous subscription."""
         with self._entered(), self._lock:
-            self._machine.subscribe(topics, pattern, time.monotonic())
-            self._listener = listener or RebalanceListener()
-            self._engine.stands_in = True
+            self._subscribe(topics, listener, pattern)
 
     def unsubscribe(self) -> None:
         """Leave the group and give up all partitions. Commits nothing."""
@@ -109,31 +112,34 @@ class Consumer(ConsumerFace):
             finally:
                 with self._lock:
                     machine.leave(time.monotonic(), None)
-                    self._engine.wait(lambda: not machine.is_leaving, time.monotonic() + self._timeout_s)
-                    machine.forget_group()
+                    try:
+                        self._engine.wait(lambda: not machine.is_leaving, time.monotonic() + self._timeout_s)
+                    finally:
+                        machine.forget_group()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions, without a group. Those that were assigned before keep their positions."""
         with self._entered(), self._lock:
             self._machine.choose(partitions)
+            self._stirred()
 
     # Records
 
-    def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
+    def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord[K, V]]:
         """Records that are fetched already, or arrive within `timeout_s`. Call it again and again (step 1)."""
         most = self._settings.max_poll_records if max_records is None else max_records
         with self._entered():  # steps 2 and 17
             found = self._wait_for(timeout_s, lambda: self._machine.buffer.take(most))
             return self._decoding.apply(found)  # step 15
 
-    def __iter__(self) -> Iterator[ConsumerRecord]:
+    def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
         """Records one by one, for ever; the position moves with each."""
         subscription, buffer = self._machine.subscription, self._machine.buffer
         is_plain = not self._decoding.is_needed
         while True:
             yield from self.poll(FOREVER_S, 1)
             left = self._settings.max_poll_records - 1
-            while left > 0 and not self._woken.is_set():  # fetched records, without all of poll's steps
+            while left > 0 and not self._is_woken:  # fetched records, without all of poll's steps
                 with self._entered(), self._lock:
                     peeked = buffer.peek(min(PIECE, left))
                 if peeked is None:
@@ -151,7 +157,7 @@ class Consumer(ConsumerFace):
                             yield record
                         else:
                             yield from self._decoding.apply([record])
-                        if subscription.changes != changes or self._woken.is_set() or self._closed:
+                        if subscription.changes != changes or self._is_over():
                             break  # a seek, a pause, another assignment
                 finally:
                     buffer.records += handed
@@ -165,11 +171,6 @@ class Consumer(ConsumerFace):
                 return
             yield from found
 
-    def wakeup(self) -> None:
-        """Interrupt the waiting call, or the next one that would wait, with WakeupError. From any thread or signal."""
-        self._woken.set()
-        self._engine.ring()
-
     # Positions
 
     def position(self, partition: TopicPartition) -> int:
@@ -178,7 +179,7 @@ class Consumer(ConsumerFace):
             machine = self._machine
             state = machine.subscription.of(partition)
             with self._lock:
-                is_known = lambda: state.position is not None or self._woken.is_set() or is_told(machine)  # noqa: E731
+                is_known = lambda: state.position is not None or self._is_woken or is_told(machine)  # noqa: E731
                 self._engine.wait(is_known, time.monotonic() + self._timeout_s)
                 if state.position is None:
                     self._check_wakeup()
@@ -234,7 +235,7 @@ class Consumer(ConsumerFace):
         commit or close. A retriable fault is not retried, because the retry could overtake a later commit."""
         with self._entered(), self._lock:
             self._machine.commit(offsets, retries=False, on_commit=on_commit or ignore_commit)
-            self._engine.pump(time.monotonic())
+            self._send()
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         found = self.committed_metadata(partitions)
@@ -267,20 +268,96 @@ class Consumer(ConsumerFace):
         `leave` says whether the member leaves its group (KIP-1092). With None, a static member stays until its session
         ends.
         """
+        self._engine.check()
         with self._guard:
             if self._closed:
                 return
-            until_s = time.monotonic() + timeout_s
             try:
-                self._part(until_s, leave)
+                self._part(time.monotonic() + timeout_s, leave)
             finally:
                 self._closed = True
                 with self._lock:
                     self._machine.close(time.monotonic())
-                self._engine.stop()
+                self._stop()
                 self._tell()
 
     # Internals
+
+    def _await(self, errand: Errand, timeout_s: float | None = None) -> None:
+        """Wait until the errand is done; raises its fault."""
+        within_s = self._timeout_s if timeout_s is None else timeout_s
+        late = None
+        with self._lock:
+            try:
+                is_over = lambda: errand.is_done or self._is_woken  # noqa: E731
+                self._engine.wait(is_over, time.monotonic() + within_s)
+            finally:
+                if not errand.is_done:
+                    late = errand.late(within_s)
+                    self._machine.abandon(errand)
+            if late is not None:
+                self._check_wakeup()
+                raise late
+        self._tell()
+        errand.check()
+
+    def _list_offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        with self._entered():
+            with self._lock:
+                errand = self._machine.list_offsets(times)
+            self._await(errand)
+            return {place: errand.found[place][0] for place in times}
+
+    def _part(self, until_s: float, leave: bool | None) -> None:
+        """Do the last automatic commit, call the listener, and leave the group."""
+        machine = self._machine
+        try:
+            with self._lock:
+                machine.commit_automatically(time.monotonic(), latest=True)
+                self._engine.wait(lambda: not machine.is_committing, until_s)
+            self._tell()
+            duty = machine.last_duty()
+            if duty is not None:
+                self._perform(duty)
+        finally:
+            with self._lock:
+                machine.leave(time.monotonic(), leave)
+                self._engine.wait(lambda: not machine.is_leaving, until_s)
+
+    def _has_news(self) -> bool:
+        return self._is_woken or self._machine.has_news  # step 11.6
+
+    def _is_over(self) -> bool:
+        return self._is_woken or self._closed
+
+    def _check_wakeup(self) -> None:
+        if self._is_woken:
+            self._is_woken = False
+            raise WakeupError
+
+    # … to here.
+
+    def wakeup(self) -> None:
+        """Interrupt the waiting call, or the next one that would wait, with WakeupError. From any thread or signal."""
+        self._is_woken = True
+        self._engine.ring()
+
+    def _subscribe(
+        self,
+        topics: Sequence[str] | re.Pattern[str] | None,
+        listener: RebalanceListener | None,
+        pattern: str | re.Pattern[str] | None,
+    ) -> None:
+        self._machine.subscribe(topics, pattern, time.monotonic())
+        self._listener = listener or RebalanceListener()
+        self._engine.stands_in = True
+
+    def _send(self) -> None:
+        """Send now what waits to be sent."""
+        self._engine.pump(time.monotonic())
+
+    def _stop(self) -> None:
+        self._engine.stop()
 
     def _let_go(self) -> None:
         self._engine.abandon()
@@ -331,14 +408,6 @@ class Consumer(ConsumerFace):
             with self._lock:
                 machine.exit(time.monotonic())
 
-    def _has_news(self) -> bool:
-        return self._woken.is_set() or self._machine.has_news  # step 11.6
-
-    def _check_wakeup(self) -> None:
-        if self._woken.is_set():
-            self._woken.clear()
-            raise WakeupError
-
     def _perform(self, duty: Duty) -> None:
         self._is_in_listener = True
         try:
@@ -347,44 +416,6 @@ class Consumer(ConsumerFace):
             self._is_in_listener = False
             with self._lock:
                 self._machine.done(duty)
-
-    def _await(self, errand: Errand, timeout_s: float | None = None) -> None:
-        """Drive until the errand is done; raises its fault."""
-        within_s = self._timeout_s if timeout_s is None else timeout_s
-        with self._lock:
-            is_over = lambda: errand.is_done or self._woken.is_set()  # noqa: E731
-            self._engine.wait(is_over, time.monotonic() + within_s)
-            if not errand.is_done:
-                late = errand.late(within_s)
-                self._machine.abandon(errand)
-                self._check_wakeup()
-                raise late
-        self._tell()
-        errand.check()
-
-    def _list_offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        with self._entered():
-            with self._lock:
-                errand = self._machine.list_offsets(times)
-            self._await(errand)
-            return {place: errand.found[place][0] for place in times}
-
-    def _part(self, until_s: float, leave: bool | None) -> None:
-        """Do the last automatic commit, call the listener, and leave the group."""
-        machine = self._machine
-        try:
-            with self._lock:
-                now_s = time.monotonic()
-                machine.commit_automatically(now_s, latest=True)
-                self._engine.wait(lambda: not machine.is_committing, until_s)
-            self._tell()
-            duty = machine.last_duty()
-            if duty is not None:
-                self._perform(duty)
-        finally:
-            with self._lock:
-                machine.leave(time.monotonic(), leave)
-                self._engine.wait(lambda: not machine.is_leaving, until_s)
 
     def _go_back(self, place: TopicPartition, offset: int) -> None:
         with self._lock:

@@ -13,6 +13,7 @@ from ixion.clients.consumer.listener import Interceptor
 from ixion.clients.consumer.record import ConsumerRecord
 from ixion.clients.log import log_interceptor
 from ixion.clients.metadata import TopicPartition
+from ixion.language.records.record import Record
 
 Deserializer = Callable[[bytes], Any]
 
@@ -34,9 +35,7 @@ class Decoding:
         key_deserializer: Deserializer | None,
         value_deserializer: Deserializer | None,
     ) -> None:
-        for name, given in (("key_deserializer", key_deserializer), ("value_deserializer", value_deserializer)):
-            if given is not None and not callable(given):
-                raise TypeError(f"{name} must be a function of bytes, not {given!r}")
+        check_deserializers(key_deserializer, value_deserializer)
         self.interceptors = tuple(interceptors)
         self.is_needed = bool(self.interceptors or key_deserializer or value_deserializer)
         self._seek = seek
@@ -50,7 +49,8 @@ class Decoding:
         if self._key is not None or self._value is not None:
             for at, record in enumerate(records):
                 try:
-                    record.made = self._make(record)
+                    place = TopicPartition(record.topic, record.partition)
+                    record.made = deserialized(place, record.record, self._key, self._value)
                 except DeserializationError:
                     self._give_back(records[at:])
                     if at == 0:
@@ -72,23 +72,34 @@ class Decoding:
             except Exception:
                 log_interceptor("on_commit")
 
-    def _make(self, record: ConsumerRecord) -> tuple[Any, Any]:
-        key, value = record.record.key, record.record.value
-        part = "key"
-        try:
-            if self._key is not None and key is not None:
-                key = self._key(key)
-            part = "value"
-            if self._value is not None and value is not None:
-                value = self._value(value)
-        except Exception as error:
-            place = TopicPartition(record.topic, record.partition)
-            raise DeserializationError(place, record.offset, part) from error
-        return key, value
-
     def _give_back(self, records: list[ConsumerRecord]) -> None:
         first: dict[TopicPartition, int] = {}
         for record in records:
             first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
         for place, offset in first.items():
             self._seek(place, offset)
+
+
+def check_deserializers(key: Deserializer | None, value: Deserializer | None) -> None:
+    """TypeError for one that is no function."""
+    for name, given in (("key_deserializer", key), ("value_deserializer", value)):
+        if given is not None and not callable(given):
+            raise TypeError(f"{name} must be a function of bytes, not {given!r}")
+
+
+def deserialized(
+    place: TopicPartition, record: Record, of_key: Deserializer | None, of_value: Deserializer | None
+) -> tuple[Any, Any]:
+    """Key and value; nulls stay None. DeserializationError if a deserializer raises."""
+    key: Any = record.key
+    value: Any = record.value
+    part = "key"
+    try:
+        if of_key is not None and key is not None:
+            key = of_key(key)
+        part = "value"
+        if of_value is not None and value is not None:
+            value = of_value(value)
+    except Exception as error:
+        raise DeserializationError(place, record.offset, part) from error
+    return key, value

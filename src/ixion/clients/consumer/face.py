@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ixion.clients.address import parse_bootstrap
+from ixion.clients.address import Bootstrap, parse_bootstrap
 from ixion.clients.clock import wall_clock_ms
 from ixion.clients.consumer.batch import ColumnBatch
 from ixion.clients.consumer.decoding import Decoding
@@ -31,8 +31,9 @@ class ConsumerFace:
     _closed = False
     _made_in = 0  # the process, once it is made
     _is_in_listener = False
+    _is_woken = False  # the waiting call, or the next one, is to be interrupted
 
-    def _prepare(self, bootstrap: str, group: str | None, settings: Mapping[str, Any]) -> None:
+    def _prepare(self, bootstrap: Bootstrap, group: str | None, settings: Mapping[str, Any]) -> None:
         """Build the parts that both faces share. TypeError or ValueError, naming it, for a wrong setting or address."""
         security, others = split_security(settings)
         self._settings = read_settings(others)
@@ -47,6 +48,7 @@ class ConsumerFace:
             security=security,
             wall_ms=wall_clock_ms,
         )
+        self._machine.client.warns = True
 
     def __del__(self) -> None:
         """A consumer that is dropped without close() stops, without leaving its group. Copies in a forked child, and

@@ -17,7 +17,7 @@ from typing import Unpack
 from ixion.clients.faults import TimedOutError
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.reader import PARTITION_BYTES, Reader, ReaderOptions
-from ixion.records.columns import Columns
+from ixion.language.records.columns import Columns
 
 POLL_S = 0.5
 

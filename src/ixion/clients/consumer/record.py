@@ -1,16 +1,19 @@
 """A record that a consumer returns: the record of the batch, with its topic and partition."""
 
+# This module is compiled: see setup.py.
+
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, final
+from typing import Any, Generic, final
 
 from ixion._native import i64
-from ixion.records.record import Record
+from ixion.clients.consumer.types import K, V
+from ixion.language.records.record import Record
 
 
 @final
-class ConsumerRecord:
+class ConsumerRecord(Generic[K, V]):
     """Key, value and headers are decoded from their batch when they are first used; keep them, not the record. With
     deserializers, key and value are the results of these."""
 
@@ -30,15 +33,17 @@ class ConsumerRecord:
         return self.record.timestamp
 
     @property
-    def key(self) -> Any:
+    def key(self) -> K:
         """Bytes or None, without a deserializer."""
         made = self.made
-        return self.record.key if made is None else made[0]
+        key: Any = self.record.key if made is None else made[0]
+        return key  # type: ignore[no-any-return]
 
     @property
-    def value(self) -> Any:
+    def value(self) -> V:
         made = self.made
-        return self.record.value if made is None else made[1]
+        value: Any = self.record.value if made is None else made[1]
+        return value  # type: ignore[no-any-return]
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:

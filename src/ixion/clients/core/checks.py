@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ixion.clients.metadata import TopicPartition
-from ixion.model.topic_name import check_topic_name
+from ixion.language.model.topic_name import check_topic_name
 
 MAX_I32: Final = 2**31 - 1
 MAX_I64: Final = 2**63 - 1

@@ -26,10 +26,12 @@ from ixion.clients.core.cluster import ClusterState
 from ixion.clients.core.connection import NEVER, SOFTWARE, ConnectionMachine, Outcome, Pending
 from ixion.clients.core.security import PLAINTEXT, Security
 from ixion.clients.faults import AuthenticationError, DisconnectedError, GarbledError, UnreachableError
+from ixion.clients.log import log_missing, log_unanswered
 from ixion.clients.metadata import ClusterMetadata, read_metadata
-from ixion.model.errors import KafkaError
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ixion.protocol.registry import ApiKey
+from ixion.clients.table import default
+from ixion.language.model.errors import KafkaError
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ixion.language.protocol.registry import ApiKey
 
 COORDINATOR: Final = 1 << 30  # plus a broker's id: a second connection to it, for requests that may wait long
 NO_CREATION_FROM: Final = 4  # the first version of Metadata that can leave a missing topic uncreated
@@ -39,15 +41,15 @@ class ClientSettings(NamedTuple):
     """Under Kafka's names, in seconds."""
 
     client_id: str = SOFTWARE
-    request_timeout_s: float = 30.0
-    connect_timeout_s: float = 10.0  # socket.connection.setup.timeout.ms
-    reconnect_backoff_s: float = 0.05
-    reconnect_backoff_max_s: float = 1.0
-    retry_backoff_s: float = 0.1
-    retry_backoff_max_s: float = 1.0
-    metadata_max_age_s: float = 300.0
-    metadata_max_idle_s: float = 300.0
-    connections_max_idle_s: float = 540.0
+    request_timeout_s: float = default("request_timeout_ms") / 1000
+    connect_timeout_s: float = default("socket_connection_setup_timeout_ms") / 1000
+    reconnect_backoff_s: float = default("reconnect_backoff_ms") / 1000
+    reconnect_backoff_max_s: float = default("reconnect_backoff_max_ms") / 1000
+    retry_backoff_s: float = default("retry_backoff_ms") / 1000
+    retry_backoff_max_s: float = default("retry_backoff_max_ms") / 1000
+    metadata_max_age_s: float = default("metadata_max_age_ms") / 1000
+    metadata_max_idle_s: float = default("metadata_max_idle_ms") / 1000
+    connections_max_idle_s: float = default("connections_max_idle_ms") / 1000
     creates_topics: bool = True  # whether the broker may create a missing topic
     security: Security = PLAINTEXT
 
@@ -72,7 +74,10 @@ class Client:
         self._opened: list[ConnectionMachine] = []
         self._failures: dict[int, int] = {}  # connections to a node that failed in a row
         self._not_before_s: dict[int, float] = {}  # when a node may be tried again
+        self._introduced: dict[int, Address] = {}  # coordinators that the metadata may not have (yet, or any more)
         self._strangers: dict[int, KafkaError] = {}  # faults of bootstrap addresses where no broker has answered
+        self.warns = False  # whether to log what makes callers wait; a client that fails at once need not
+        self._has_warned = False  # that no broker has answered yet
         self._question: Question | None = None  # the metadata request in flight
         self._uses_bootstrap = True
 
@@ -105,6 +110,11 @@ class Client:
                 self._open(node_id, address, now_s)
             return None
         return machine if machine.is_ready(now_s) else None
+
+    def introduce(self, node_id: int, address: Address) -> None:
+        """Learn the address of a coordinator from the answer that names it, as Java's client does: the metadata is of
+        another moment."""
+        self._introduced[node_id] = address
 
     def least_loaded(self, now_s: float) -> ConnectionMachine | None:
         """The ready broker with the fewest requests in flight. Opens a connection if there is none."""
@@ -182,6 +192,13 @@ class Client:
             return self._strangers[-1]
         return UnreachableError("; ".join(self._strangers[node_id].message for node_id in self._bootstrap))
 
+    def _warn(self) -> None:
+        """Log once why no address leads to a broker: a caller that polls for ever would otherwise not notice."""
+        fault = self.nobody_answers
+        if fault is not None and self.warns and not self._has_warned:
+            self._has_warned = True
+            log_unanswered(fault)
+
     def try_again(self) -> None:
         """A caller wants something: forget refusals and unreachable addresses, which may work again."""
         self.denied = None
@@ -216,6 +233,10 @@ class Client:
         """Take metadata that a caller has requested itself."""
         self._uses_bootstrap = False
         self.cluster.learn(found, topics, now_s, is_all=is_all)
+        for name in self.cluster.unheard:
+            if self.warns:
+                log_missing(name)
+        self.cluster.unheard.clear()
 
     def answered(self, question: Question, answer: MetadataResponse, now_s: float) -> None:
         self._question = None
@@ -253,7 +274,7 @@ class Client:
         if node_id < 0:
             return self._bootstrap.get(node_id)
         node = self.cluster.nodes.get(node_id & ~COORDINATOR)
-        return None if node is None else node.address
+        return self._introduced.get(node_id & ~COORDINATOR) if node is None else node.address
 
     def _candidates(self) -> list[int]:
         return list(self._bootstrap) if self._uses_bootstrap else [*self.cluster.nodes]
@@ -291,6 +312,7 @@ class Client:
         self._not_before_s[node_id] = now_s + self._reconnect.pause_s(failures)
         if node_id < 0 and isinstance(machine.fault, UnreachableError | GarbledError):
             self._strangers[node_id] = machine.fault
+            self._warn()
         if isinstance(machine.fault, AuthenticationError):
             self.denied = machine.fault
             self.cluster.deny(machine.fault, now_s)

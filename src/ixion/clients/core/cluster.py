@@ -23,17 +23,18 @@ from ixion.clients.core.checks import check_topic
 from ixion.clients.core.connection import NEVER
 from ixion.clients.faults import UnknownTopicError
 from ixion.clients.metadata import ClusterMetadata, Node, Partition, Topic, TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.ids import ZERO_ID
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.ids import ZERO_ID
 
 MOST_REASONS: Final = 1000  # of topics that are no longer wanted
+MISSING_S: Final = 5.0  # longer than a broker takes to create a topic
 
 
 class ClusterState:
     def __init__(
         self, backoff: Backoff, *, max_age_s: float = 300.0, max_idle_s: float = 300.0, creates_topics: bool = False
     ) -> None:
-        """With `creates_topics`, an unknown topic may be about to be created, so it is requested again."""
+        """With `creates_topics`, an unknown topic is no fault: the broker may be about to create it."""
         self.nodes: dict[int, Node] = {}
         self.controller = -1
         self.cluster_id: str | None = None
@@ -48,6 +49,8 @@ class ClusterState:
         self._wanted: dict[str, float] = {}  # topics, and when each was last wanted
         self._new: dict[str, None] = {}  # of these, those that no broker was asked about yet
         self._unfinished: dict[str, None] = {}  # and those to ask about again
+        self._missing_since_s: dict[str, float] = {}  # wanted topics that do not exist
+        self.unheard: list[str] = []  # those that have been missing for MISSING_S, once each
         self._backoff = backoff
         self._max_age_s = max_age_s
         self._max_idle_s = max_idle_s
@@ -151,14 +154,19 @@ class ClusterState:
             if topic is not None:
                 self._keep(topic)
                 self._reasons.pop(name, None)
+                self._missing_since_s.pop(name, None)
                 if name in self._wanted and any(partition.leader < 0 for partition in topic.partitions):
                     self._unfinished[name] = None  # an election is going on
                 continue
             self._drop(name)
             code = found.faults.get(name, absent)
             self._reasons[name] = code
+            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._note_missing(name, now_s)
             if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not self._creates:
                 self._faults[name] = UnknownTopicError(name, list(self.topics))
+                if name in self._wanted:
+                    self._unfinished[name] = None  # another client may create it
             elif not code.retriable:
                 self._faults[name] = KafkaError(code, f"topic {name!r}: {code.explanation}")
             elif name in self._wanted:
@@ -223,6 +231,16 @@ class ClusterState:
         self._wanted.pop(name, None)
         self._new.pop(name, None)
         self._unfinished.pop(name, None)
+        self._missing_since_s.pop(name, None)
+
+    def _note_missing(self, name: str, now_s: float) -> None:
+        since_s = self._missing_since_s.get(name)
+        if since_s is None:
+            if name in self._wanted:
+                self._missing_since_s[name] = now_s
+        elif now_s - since_s >= MISSING_S:
+            self._missing_since_s[name] = NEVER
+            self.unheard.append(name)
 
     def _keep(self, topic: Topic) -> None:
         known = self.topics.get(topic.name)

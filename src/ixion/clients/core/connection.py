@@ -38,19 +38,24 @@ from ixion.clients.faults import (
     UnreachableError,
     error_code,
 )
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.codec.sink import Buffer
-from ixion.protocol.flaws import DecodeError
-from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.wire import ClientConnection, WireError
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.codec.sink import Buffer
+from ixion.language.protocol.flaws import DecodeError
+from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.wire import ClientConnection, WireError
 
 CONNECTING: Final = 0
 NEGOTIATING: Final = 1
 AUTHENTICATING: Final = 2
 READY: Final = 3
 CLOSED: Final = 4
+
+# What a broker has answered so far. A listener with another security protocol than ours closes early, without a word.
+NOTHING: Final = 0
+VERSIONS: Final = 1
+REQUESTS: Final = 2
 
 NEVER: Final = float("inf")
 JOIN_BELOW: Final = 64 * 1024  # bytes of a request below which one copied buffer is cheaper than several pieces
@@ -134,6 +139,7 @@ class ConnectionMachine:
         self._pending: deque[tuple[Pending, float]] = deque()  # with when it was sent
         self._unanswered: deque[tuple[Pending, float]] = deque()  # of requests that get no answer, until written
         self._version = ApiKey.API_VERSIONS.newest  # that ApiVersions is asked in
+        self._has_answered = NOTHING
 
     @property
     def ready(self) -> bool:
@@ -272,6 +278,12 @@ class ConnectionMachine:
         because = f": {reason}" if reason else ""
         if self.phase == CONNECTING:
             self.close(UnreachableError(f"{self.address} cannot be reached{because}"))
+        elif self._has_answered == NOTHING and self._pending:
+            hint = "" if reason else "; does that listener require TLS (security_protocol)?"
+            self.close(GarbledError(f"{self.address} closed the connection before its first answer{because}{hint}"))
+        elif self._has_answered == VERSIONS and self._pending and self._login is None:
+            hint = "does that listener require a login (security_protocol, sasl_mechanism)?"
+            self.close(GarbledError(f"{self.address} closed the connection at our first request; {hint}"))
         elif not reason and self._pending:
             count = len(self._pending)
             text = f"{self.address} closed the connection with {count} of our requests unanswered"
@@ -328,6 +340,7 @@ class ConnectionMachine:
             throttle_ms = getattr(body, "throttle_time_ms", 0)
             if throttle_ms > 0:
                 self.throttled_until_s = now_s + throttle_ms / 1000
+            self._has_answered = REQUESTS
             self.arrivals.append((self._pending.popleft()[0], body))  # the producer's step 11.24
 
     def _negotiate(self, body: Struct, now_s: float) -> None:
@@ -343,6 +356,7 @@ class ConnectionMachine:
             raise KafkaError(error_code(body.error_code), text)
         self.versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in body.api_keys}
         self.features = {feature.name: feature.max_version_level for feature in body.finalized_features}
+        self._has_answered = VERSIONS
         if self._login is None:
             self.phase = READY
         else:

@@ -15,15 +15,15 @@ from typing import Final
 from ixion.clients.core.connection import Login
 from ixion.clients.core.security import Credentials
 from ixion.clients.faults import AuthenticationError, error_code
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.sasl.exchange import ClientExchange, SaslRefusedError
-from ixion.sasl.oauthbearer import OAuthBearerClient
-from ixion.sasl.plain import PlainClient
-from ixion.sasl.scram_client import ScramClient, ScramUser
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k17_sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from ixion.language.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.sasl.exchange import ClientExchange, SaslRefusedError
+from ixion.language.sasl.oauthbearer import OAuthBearerClient
+from ixion.language.sasl.plain import PlainClient
+from ixion.language.sasl.scram_client import ScramClient, ScramUser
 
 HANDSHAKE_VERSION: Final = 1  # version 0 is followed by messages without Kafka's headers
 WITH_PASSWORDS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

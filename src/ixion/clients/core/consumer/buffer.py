@@ -19,9 +19,9 @@ from ixion.clients.consumer.record import ConsumerRecord, take
 from ixion.clients.core.consumer.subscription import NO_EPOCH, Assigned, Subscription
 from ixion.clients.fetched import Fetched
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import KafkaError
-from ixion.records.columns import Columns
-from ixion.records.record import Record
+from ixion.language.model.errors import KafkaError
+from ixion.language.records.columns import Columns
+from ixion.language.records.record import Record
 
 
 class Peeked(NamedTuple):
@@ -149,10 +149,10 @@ class Buffer:
         return found
 
     def _next(self) -> Fetched | None:
-        """The first whose partition is not paused. A half-read one is the first."""
+        """The first whose partition is neither paused nor being revoked. A half-read one is the first."""
         assigned = self._subscription.assigned
         for fetched in self._waiting:
-            if not assigned[fetched.partition].paused:
+            if not assigned[fetched.partition].is_held:
                 return fetched
         return None
 

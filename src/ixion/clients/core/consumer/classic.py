@@ -9,6 +9,12 @@ the coordinator refuses an older one, so that a member that was removed cannot o
 
 An error on the way leads back to WAITING, with or without a member id. Heartbeats are sent in IDLE and WAITING: the
 caller may take its time to poll again and join.
+
+The coordinator may hold the answer to a join for the whole rebalance timeout. If its machine is lost meanwhile, no
+answer comes, and nothing tells the connection. So a member asks again after request.timeout.ms, over a new connection
+to the coordinator of that moment: a coordinator that still waits for others takes the repeated join in place of the
+first, and one that has ended the round answers with its result. Only a join without a member id that the coordinator
+would add as one more member (see `_hold_s`) waits for the whole time, as every join of Kafka's Java client does.
 """
 
 from __future__ import annotations
@@ -25,17 +31,25 @@ from ixion.clients.core.consumer.coordinator import Coordinator
 from ixion.clients.core.consumer.member import FENCED, Member, MemberCall
 from ixion.clients.faults import GarbledError, error_code
 from ixion.clients.metadata import TopicPartition, by_topic
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol import storage
-from ixion.protocol.flaws import DecodeError
-from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
-from ixion.protocol.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
-from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.protocol.stored import consumer_protocol
-from ixion.protocol.stored.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol import storage
+from ixion.language.protocol.flaws import DecodeError
+from ixion.language.protocol.messages.k11_join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from ixion.language.protocol.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+from ixion.language.protocol.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
+from ixion.language.protocol.messages.k14_sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.protocol.stored import consumer_protocol
+from ixion.language.protocol.stored.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 IDLE: Final = 0
 WAITING: Final = 1
@@ -46,6 +60,7 @@ SYNCING: Final = 4
 SUBSCRIPTION: Final = 3  # versions of the embedded protocol, as Kafka's Java client writes them
 ASSIGNMENT: Final = 3
 LEAVES_BY_LIST: Final = 3  # the version of LeaveGroup from which it names several members
+ID_GIVEN_FROM: Final = 4  # the version of JoinGroup from which a new member gets its id before it joins
 INSTANCES_FROM: Final = {ApiKey.JOIN_GROUP: 5, ApiKey.SYNC_GROUP: 3, ApiKey.HEARTBEAT: 3}
 
 
@@ -226,7 +241,12 @@ class ClassicMember(Member):
             protocols=tuple(protocols),
         )
         self._state = JOINING
-        self._ask("join", machine, ApiKey.JOIN_GROUP, version, request, now_s, self._rebalance_s + 5.0)
+        self._ask("join", machine, ApiKey.JOIN_GROUP, version, request, now_s, self._hold_s(version))
+
+    def _hold_s(self, version: int) -> float:
+        """How long the coordinator may hold a join beyond request.timeout.ms."""
+        repeatable = self.member_id or (version >= ID_GIVEN_FROM and self.instance_id is None)
+        return 0.0 if repeatable else self._rebalance_s + 5.0
 
     def _assign(self, now_s: float) -> None:
         """Send SyncGroup; the leader decides first, once it knows all topics that members subscribe to."""
@@ -266,7 +286,7 @@ class ClassicMember(Member):
         )
         self._state = SYNCING
         self._joined = None
-        self._ask("sync", machine, ApiKey.SYNC_GROUP, version, request, now_s, self._rebalance_s)
+        self._ask("sync", machine, ApiKey.SYNC_GROUP, version, request, now_s)
 
     def _beat(self, machine: ConnectionMachine, now_s: float) -> None:
         version = machine.version(ApiKey.HEARTBEAT)

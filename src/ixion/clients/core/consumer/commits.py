@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ixion.clients.core.checks import check_long
 from ixion.clients.core.connection import NEVER, ConnectionMachine, Outcome, Pending
 from ixion.clients.core.consumer.errand import Errand
-from ixion.clients.core.consumer.errors import CommitFailedError
+from ixion.clients.core.consumer.errors import CommitFailedError, RebalanceInProgressError
 from ixion.clients.faults import GarbledError, error_code
 from ixion.clients.metadata import TopicPartition, by_topic
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k08_offset_commit import (
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from ixion.protocol.messages.k09_offset_fetch import (
+from ixion.language.protocol.messages.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 if TYPE_CHECKING:
     from ixion.clients.core.consumer.coordinator import Coordinator
@@ -205,8 +205,10 @@ class Commit(CoordinatorErrand):
         self.offsets = dict(offsets)
         self.on_commit = on_commit
         self.is_told = False  # the consumer has seen its outcome
+        self.retries = retries
+        self.is_automatic = False
         self._member = member
-        self._retries = retries
+        self._sent_as = ("", -1)  # member id and generation, as sent
         if not self.offsets:
             self.finish()
 
@@ -230,8 +232,11 @@ class Commit(CoordinatorErrand):
         if member is None:
             request = OffsetCommitRequest(group_id=self.coordinator.group, member_id="", topics=tuple(topics))
             return ApiKey.OFFSET_COMMIT, version, request
-        if member.generation < 0 or member.is_joining:
+        if member.is_joining and not member.has_lost:
+            raise RebalanceInProgressError(self.coordinator.group)
+        if member.generation < 0:
             raise CommitFailedError(self.coordinator.group)
+        self._sent_as = (member.member_id, member.generation)
         request = OffsetCommitRequest(
             group_id=self.coordinator.group,
             generation_id_or_member_epoch=member.generation,
@@ -243,7 +248,7 @@ class Commit(CoordinatorErrand):
 
     def retry(self, reason: KafkaError, now_s: float) -> None:
         super().retry(reason, now_s)
-        if not self._retries:
+        if not self.retries:
             self.finish(reason)
 
     def take(self, answer: Struct, now_s: float) -> None:
@@ -253,9 +258,13 @@ class Commit(CoordinatorErrand):
             for topic in answer.topics
             for part in topic.partitions
         }
+        unknown: list[TopicPartition] = []
         for place in self.offsets:
             code = error_code(results.get(place, ErrorCode.NONE))
             if code == ErrorCode.NONE:
+                continue
+            if self.is_automatic and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                unknown.append(place)
                 continue
             if self._member is None and code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH):
                 text = (
@@ -263,15 +272,40 @@ class Commit(CoordinatorErrand):
                 )
                 self.finish(KafkaError(ErrorCode.NON_EMPTY_GROUP, text))
             elif self._member is not None and code in OUTDATED:
-                self._member.hear(code, now_s)
-                self.finish(CommitFailedError(self.coordinator.group))
+                self.finish(self._outdated(self._member, code, now_s))
             elif self._member is not None and code == ErrorCode.STALE_MEMBER_EPOCH:
                 self._member.hurry(now_s)  # the next heartbeat brings the new epoch
                 self.retry(KafkaError(code, "the member's epoch was not the newest"), now_s)
             else:
                 self.hear(code, f"{place} of group {self.coordinator.group!r}", now_s)
             return
+        if unknown:
+            self._leave_out(unknown, now_s)
+        else:
+            self.finish()
+
+    def _leave_out(self, unknown: list[TopicPartition], now_s: float) -> None:
+        """End an automatic commit without these partitions. Their topic was deleted, or the coordinator has just
+        started and does not know it yet. The next commit has them again; the last one is retried until our metadata
+        lacks them, too."""
+        cluster = self.coordinator.client.cluster
+        if self.retries and any(cluster.leader(place) is not None for place in unknown):
+            cluster.mark_stale()
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            self.retry(KafkaError(code, f"{unknown[0]}: {code.explanation}"), now_s)
+            return
+        for place in unknown:
+            del self.offsets[place]
         self.finish()
+
+    def _outdated(self, member: Member, code: ErrorCode, now_s: float) -> KafkaError:
+        """The fault of a commit whose generation is over. If the member has joined a newer one meanwhile, the answer
+        says nothing about that; a rebalance takes nothing from a member that still takes part in it."""
+        if self._sent_as == (member.member_id, member.generation):
+            member.hear(code, now_s)
+            if code != ErrorCode.REBALANCE_IN_PROGRESS:
+                return CommitFailedError(self.coordinator.group)
+        return RebalanceInProgressError(self.coordinator.group)
 
 
 def as_offset(given: int | OffsetAndMetadata) -> OffsetAndMetadata:

@@ -9,11 +9,11 @@ from typing import Final
 
 from ixion.clients.core.client import COORDINATOR, Client
 from ixion.clients.core.connection import NEVER, ConnectionMachine, Outcome, Pending
-from ixion.clients.core.consumer.errand import node_wake_s
-from ixion.clients.faults import DisconnectedError, error_code
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from ixion.protocol.registry import ApiKey
+from ixion.clients.core.coordinators import read_coordinator
+from ixion.clients.faults import DisconnectedError
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ixion.language.protocol.registry import ApiKey
 
 GROUP: Final = 0
 LAST_OF_ONE: Final = 3  # later versions ask for several keys at once
@@ -44,13 +44,12 @@ class Coordinator(Pending):
             node_id = self._node_id | COORDINATOR
             machine = self.client.ready(node_id, now_s)
             if machine is not None:
+                self._failures = 0
                 return machine
-            if self._node_id not in self.client.cluster.nodes:
-                self.client.cluster.mark_stale()
-                return None
-            if self.client.is_connecting(node_id) or node_wake_s(self.client, node_id, now_s) == NEVER:
+            if self.client.is_connecting(node_id):
                 return None
             self.lose()  # it could not be reached: another may coordinate by now
+            self._pause(now_s)
         self._find(now_s)
         return None
 
@@ -71,18 +70,19 @@ class Coordinator(Pending):
     def complete(self, outcome: Outcome, now_s: float) -> None:
         self._is_asking = False
         if isinstance(outcome, FindCoordinatorResponse):
-            node_id, code = outcome.node_id, error_code(outcome.error_code)
-            if outcome.coordinators:
-                node_id, code = outcome.coordinators[0].node_id, error_code(outcome.coordinators[0].error_code)
+            node_id, code, address = read_coordinator(outcome)
             if code == ErrorCode.NONE and node_id >= 0:
+                self.client.introduce(node_id, address)
                 self._node_id = node_id
-                self._failures = 0
                 self.fault = None
                 return
             fault = KafkaError(code, f"the coordinator of group {self.group!r}: {code.explanation}")
             self.reason = fault
             if code != ErrorCode.NONE and not code.retriable:
                 self.fault = fault
+        self._pause(now_s)
+
+    def _pause(self, now_s: float) -> None:
         self._failures += 1
         self._not_before_s = now_s + self.client.retry.pause_s(self._failures)
 

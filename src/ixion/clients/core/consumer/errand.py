@@ -15,7 +15,8 @@ from ixion._native import mypyc_attr
 from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER
 from ixion.clients.faults import TimedOutError
-from ixion.model.errors import KafkaError
+from ixion.clients.metadata import TopicPartition
+from ixion.language.model.errors import KafkaError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -40,6 +41,9 @@ class Errand:
 
     def forget_questions(self) -> None:
         """Forget requests in flight: their connections are closed."""
+
+    def leave_out(self, place: TopicPartition) -> None:
+        """Nobody needs the answer about this partition any more."""
 
     def finish(self, fault: KafkaError | None = None) -> None:
         if not self.is_done:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ixion._native import mypyc_attr
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 
 
 class WakeupError(Exception):
@@ -27,6 +27,14 @@ class CommitFailedError(KafkaError):
     def __init__(self, group: str) -> None:
         text = f"group {group!r} has rebalanced: nothing is committed; poll again to get partitions"
         super().__init__(ErrorCode.ILLEGAL_GENERATION, text)
+
+
+class RebalanceInProgressError(KafkaError):
+    """The group is rebalancing, and this member takes part. Poll until that is over, then commit again."""
+
+    def __init__(self, group: str) -> None:
+        text = f"group {group!r} is rebalancing: nothing is committed yet; poll, then commit again"
+        super().__init__(ErrorCode.REBALANCE_IN_PROGRESS, text)
 
 
 class LogTruncationError(KafkaError):

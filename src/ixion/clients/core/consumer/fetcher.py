@@ -1,9 +1,10 @@
 """Fetches assigned partitions, from leaders or the replicas that they name, ahead of the caller.
 
 Each broker has at most one fetch in flight. A partition is fetched while less of it is buffered than two fetches may
-bring (`max.partition.fetch.bytes` each), and less of everything than `fetch.max.bytes`. So the buffer is bounded by
-`fetch.max.bytes` and one fetch for each broker. A partition is not fetched while it is paused, has no position, or its
-position must first be compared with a new leader's log (KIP-320).
+bring (`max.partition.fetch.bytes` each), and less of everything than `fetch.max.bytes`, not counting paused partitions.
+So the buffer is bounded by `fetch.max.bytes`, one fetch for each broker and two for each paused partition. A partition
+is not fetched while it is paused or being revoked, has no position, or its position must first be compared with a new
+leader's log (KIP-320).
 
 Answers about a partition, lettered:
 A  records: they go to the buffer
@@ -34,12 +35,12 @@ from ixion.clients.core.consumer.validation import Validation, comparison
 from ixion.clients.faults import error_code
 from ixion.clients.fetched import Fetched
 from ixion.clients.metadata import Node, Partition, TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.ids import ZERO_ID
-from ixion.protocol.codec.sink import Deferred
-from ixion.protocol.messages.k01_fetch import FetchRequest, FetchResponse, PartitionData
-from ixion.protocol.registry import ApiKey
-from ixion.records.batches import iter_complete_batches
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.ids import ZERO_ID
+from ixion.language.protocol.codec.sink import Deferred
+from ixion.language.protocol.messages.k01_fetch import FetchRequest, FetchResponse, PartitionData
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.records.batches import iter_complete_batches
 
 LAST_BY_NAME: Final = 12  # later versions of Fetch name topics by id only
 AHEAD: Final = 2  # fetches of a partition that may wait here
@@ -79,14 +80,14 @@ class Fetcher:
     def tick(self, now_s: float) -> None:
         """Send all the fetches that can be sent now (steps 8 and 14)."""
         self._wake_s = NEVER
-        if self._buffer.bytes >= self._most_bytes:
+        if self._buffer.bytes >= self._most_bytes and self._buffer.bytes - self._held_bytes() >= self._most_bytes:
             return  # step 11.10: the buffer is full, and nothing waits to be sent
         wanted: dict[int, list[tuple[Assigned, Partition]]] = {}
         doubted: dict[int, list[tuple[Assigned, Partition]]] = {}
         for state in self._in_turn():
             if (
                 state.is_flying
-                or state.paused
+                or state.is_held
                 or state.position is None
                 or state.out_of_range
                 or state.truncated_to is not None
@@ -127,6 +128,14 @@ class Fetcher:
     @property
     def is_flying(self) -> bool:
         return any(session.is_flying for session in self._sessions.values())
+
+    def _held_bytes(self) -> i64:
+        """What the buffer has of paused partitions: nobody takes it out, so it must not take the room of the others."""
+        held: i64 = 0
+        for state in self._subscription.assigned.values():
+            if state.is_held:
+                held += state.buffered_bytes
+        return held
 
     def _in_turn(self) -> list[Assigned]:
         """Rotate the partitions, because a broker fills its answer from the front."""

@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from ixion.clients.core.connection import NEVER
 from ixion.clients.core.consumer.classic import ClassicMember
 from ixion.clients.core.consumer.errand import Errand
 from ixion.clients.core.consumer.member import Member
@@ -59,7 +60,8 @@ class Group:
         self._take_over = take_over
         self._commit = commit
         self._max_poll_s = max_poll_s
-        self._committing: Errand | None = None
+        self._committing: Errand | None = None  # the automatic commit before a revocation
+        self._commit_until_s = NEVER  # when it is given up
         self._has_committed = False
         self._duty: Duty | None = None  # handed to the caller
         self._pattern: re.Pattern[str] | None = None
@@ -105,6 +107,8 @@ class Group:
         self._match_topics()
         if not self.is_inside and now_s - self.polled_s > self._max_poll_s and self.member.generation >= 0:
             self.member.leave(now_s, "the consumer has not polled for max.poll.interval.ms")
+        if self._committing is not None and now_s >= self._commit_until_s:
+            self._committing.finish(self._committing.late(self._max_poll_s))
         self.member.tick(now_s)
 
     @property
@@ -112,7 +116,7 @@ class Group:
         wake_s = self.member.wake_s
         if not self.is_inside and self.member.generation >= 0:
             wake_s = min(wake_s, self.polled_s + self._max_poll_s)
-        return wake_s
+        return wake_s if self._committing is None else min(wake_s, self._commit_until_s)
 
     @property
     def needs_caller(self) -> bool:
@@ -142,7 +146,7 @@ class Group:
             return self._change_to(member.assignment, held, now_s)
         if member.must_rejoin and not member.is_joining and self._knows_topics:
             if not member.is_cooperative and held:
-                return self._hand(REVOKED, held) if self._is_committed(now_s) else None
+                return self._revoke(held, now_s)
             member.begin(held)
         return None
 
@@ -172,8 +176,9 @@ class Group:
     def _change_to(self, places: list[TopicPartition], held: list[TopicPartition], now_s: float) -> Duty | None:
         member = self.member
         revoked = [place for place in held if place not in places]
+        self._hold_back(revoked)
         if revoked:
-            return self._hand(REVOKED, revoked) if self._is_committed(now_s) else None
+            return self._revoke(revoked, now_s)
         added = [place for place in places if place not in held]
         self._take_over(places)
         member.assignment = None
@@ -184,12 +189,23 @@ class Group:
         self._duty = Duty(kind, places)
         return self._duty
 
+    def _revoke(self, places: list[TopicPartition], now_s: float) -> Duty | None:
+        """Have the listener called, once what was handed out of these partitions is committed."""
+        self._hold_back(places)
+        return self._hand(REVOKED, places) if self._is_committed(now_s) else None
+
+    def _hold_back(self, places: list[TopicPartition]) -> None:
+        """Hand out nothing more of exactly these: the commit before their revocation would not cover it."""
+        for place, state in self._subscription.assigned.items():
+            state.is_leaving = place in places
+
     def _is_committed(self, now_s: float) -> bool:
         """Whether the automatic commit before a revocation has ended, with or without success. Starts it."""
         if self._has_committed:
             return True
         if self._committing is None:
             self._committing = self._commit(now_s)
+            self._commit_until_s = now_s + self._max_poll_s
         if self._committing is not None and not self._committing.is_done:
             return False
         self._committing = None

@@ -10,14 +10,14 @@ from ixion.clients.core.connection import NEVER, Outcome, Pending
 from ixion.clients.core.consumer.errand import Errand, node_wake_s
 from ixion.clients.faults import GarbledError, UnknownTopicError, error_code
 from ixion.clients.metadata import Partition, TopicPartition, by_topic
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k02_list_offsets import (
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 
 OFFSETS_FROM: Final = 2  # the first version that answers with one offset and knows isolation levels
 
@@ -69,6 +69,10 @@ class OffsetLookup(Errand):
 
     def forget_questions(self) -> None:
         self._asked.clear()
+
+    def leave_out(self, place: TopicPartition) -> None:
+        self._left.pop(place, None)
+        self.found.pop(place, None)
 
     def answered(self, places: list[TopicPartition], outcome: Outcome, now_s: float) -> None:
         self._asked.difference_update(places)

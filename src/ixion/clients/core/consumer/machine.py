@@ -37,8 +37,9 @@ from ixion.clients.core.consumer.settings import ConsumerSettings, client_settin
 from ixion.clients.core.consumer.subscription import EARLIEST, LATEST, Subscription
 from ixion.clients.core.security import PLAINTEXT, Security
 from ixion.clients.faults import DisconnectedError, TimedOutError
+from ixion.clients.log import log_uncommitted
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 if TYPE_CHECKING:
     from ixion.clients.core.consumer.group import Duty, Group
@@ -87,6 +88,7 @@ class ConsumerMachine:
         self._finished = 0  # fetches that had been read at the last tick
         self._ticked_s = now_s
         self._is_inside = False  # the caller polls
+        self._handed = 0  # records that the caller had got when it began to poll, and has processed since
         self._commits = settings.enable_auto_commit and group is not None
         self._commit_s = now_s + settings.auto_commit_interval_ms / 1000 if self._commits else NEVER
 
@@ -151,7 +153,10 @@ class ConsumerMachine:
     def enter(self, now_s: float) -> None:
         """The caller polls."""
         self._is_inside = True
+        self._handed = self.buffer.records
         self._try_to_get_in()
+        if now_s >= self._commit_s:
+            self.commit_automatically(now_s)
         if self.group is not None:
             self.group.enter(now_s)
 
@@ -232,7 +237,8 @@ class ConsumerMachine:
 
     def commit_automatically(self, now_s: float, *, latest: bool = False) -> Commit | None:
         """Commit positions that are not committed yet; None if there are none, or automatic commits are off. `latest`:
-        partitions are about to be revoked, so a running commit of older positions is not enough."""
+        partitions are about to be revoked, so a running commit of older positions is not enough, and the commit is
+        retried: there will be no next one."""
         if not self._commits:
             return None
         self._commit_s = now_s + max(self.settings.auto_commit_interval_ms / 1000, LEAST_S)
@@ -242,10 +248,12 @@ class ConsumerMachine:
             under_way is not None and all(under_way.offsets.get(place) == at for place, at in changed.items())
         )
         if under_way is not None and not under_way.is_done and is_enough:
+            under_way.retries = under_way.retries or latest
             return under_way
         if not changed or (self.group is not None and self.group.member.generation < 0):
             return None
-        self._auto_commit = self.commit(changed, retries=False)
+        self._auto_commit = self.commit(changed, retries=latest)
+        self._auto_commit.is_automatic = True
         return self._auto_commit
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -269,7 +277,7 @@ class ConsumerMachine:
         self._ticked_s = now_s
         self.client.tick(now_s)
         self._want_topics(now_s)
-        if self._is_inside and now_s >= self._commit_s:
+        if self._may_commit and now_s >= self._commit_s:
             self.commit_automatically(now_s)
         if self.group is not None:
             self.group.tick(now_s)
@@ -280,7 +288,7 @@ class ConsumerMachine:
             if errand.is_done:
                 self._errands.remove(errand)
                 if isinstance(errand, Commit):
-                    self._end_commit(errand)
+                    self._end_commit(errand, now_s)
         self.positions.tick(now_s)
         self.fetcher.tick(now_s)
         self.client.tick(now_s)  # topics that were wanted just now
@@ -293,7 +301,13 @@ class ConsumerMachine:
             wake_s = min(wake_s, errand.wake_s)
         if self.group is not None:
             wake_s = min(wake_s, self.group.wake_s)
-        return min(wake_s, self._commit_s) if self._is_inside else wake_s
+        return min(wake_s, self._commit_s) if self._may_commit else wake_s
+
+    @property
+    def _may_commit(self) -> bool:
+        """Whether the caller has processed all records that it was handed: it polls, and this poll has taken none yet.
+        Positions are past records that poll has taken but not returned; a commit of them could lose these records."""
+        return self._is_inside and self.buffer.records == self._handed
 
     def stop_committing(self) -> None:
         """Stop automatic commits: the caller failed, perhaps with the last records that it got."""
@@ -343,7 +357,7 @@ class ConsumerMachine:
         for errand in self._errands:
             errand.finish(fault)
             if isinstance(errand, Commit):
-                self._end_commit(errand)
+                self._end_commit(errand, now_s)
         self._errands.clear()
         self.client.close(fault, now_s)
 
@@ -425,9 +439,13 @@ class ConsumerMachine:
                 topics.update([place.topic for place in errand.times])
         self.client.cluster.want_only(topics, now_s)
 
-    def _end_commit(self, errand: Commit) -> None:
+    def _end_commit(self, errand: Commit, now_s: float) -> None:
         if errand is self._auto_commit:
             self._auto_commit = None
+            if errand.fault is not None and errand.retries:  # the last one before a revocation, or at close
+                log_uncommitted(errand.fault)
+            elif errand.fault is not None and errand.fault.code.retriable:
+                self._commit_s = min(self._commit_s, now_s + self.client.settings.retry_backoff_s)
         if errand.fault is None:
             for place, committed in errand.offsets.items():
                 if place in self.subscription.assigned:

@@ -15,8 +15,8 @@ from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER, Outcome, Pending
 from ixion.clients.core.consumer.coordinator import MOVED, Coordinator
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.notation import Struct
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.notation import Struct
 
 FENCED: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_MEMBER_EPOCH)
 AWAY: Final = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NETWORK_EXCEPTION, ErrorCode.BROKER_NOT_AVAILABLE)

@@ -1,15 +1,6 @@
 """Which kind of member a consumer is in its group: of a classic group, or of a consumer group (KIP-848).
 
-A share group (KIP-932) would be a third kind, and more than a `Member`:
-
-- the member: ShareGroupHeartbeat (76) in place of ConsumerGroupHeartbeat; nothing is revoked, so `Group` has no duties
-- positions: none. `ShareFetch` (78) acquires records for a while, so `Positions`, commits and seeks do not exist, and
-  `Fetcher` opens share sessions in place of fetch sessions
-- the buffer: hands out records with their delivery counts, and remembers which of them are acquired
-- acknowledgements: accepted, released or rejected, with the next ShareFetch or by `ShareAcknowledge` (79), where
-  `Commit` is now; `share.acknowledgement.mode` decides whether the next poll accepts what the last one handed out
-
-`ConsumerMachine` builds them in its constructor and by `new_member`: there a share consumer would put its own.
+A member of a share group (KIP-932) is in `core.share`: it has no positions and commits nothing.
 """
 
 from __future__ import annotations

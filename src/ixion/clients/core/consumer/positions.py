@@ -15,7 +15,7 @@ from ixion.clients.core.consumer.lookups import OffsetLookup
 from ixion.clients.core.consumer.reset import ResetPolicy
 from ixion.clients.core.consumer.subscription import LATEST, Assigned, Subscription
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 if TYPE_CHECKING:
     from ixion.clients.core.consumer.coordinator import Coordinator
@@ -58,6 +58,7 @@ class Positions:
         self._wake_s = NEVER
         self._ask(now_s)
         for placing in list(self._under_way):
+            self._leave_out(placing)
             placing.errand.tick(now_s)
             self._take(placing, now_s)
             if placing.errand.is_done:
@@ -158,6 +159,7 @@ class Positions:
                 elif state is not None:
                     state.is_placing = False
                     state.is_lost = True  # nothing is committed: the policy decides
+                    self._wake_s = now_s  # and now by the policy
         if errand.is_done and errand.fault is not None:
             for place in placing.states:
                 state = self._still_wanted(placing, place)
@@ -166,6 +168,15 @@ class Positions:
                     state.failures += 1
                     state.not_before_s = now_s + self._client.retry.pause_s(state.failures)
             self._tell(errand.fault)
+
+    def _leave_out(self, placing: Placing) -> None:
+        """Stop asking about partitions that are no longer read: the question would keep their topics in use, which
+        `want_only` forgets at once, and so request metadata without end."""
+        for place in [place for place in placing.states if self._still_wanted(placing, place) is None]:
+            del placing.states[place]
+            placing.errand.leave_out(place)
+        if not placing.states:
+            placing.errand.finish()
 
     def _still_wanted(self, placing: Placing, place: TopicPartition) -> Assigned | None:
         """The partition, unless it was revoked or got another position meanwhile."""

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchTopic, ForgottenTopic
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchTopic, ForgottenTopic
 
 SESSIONS_FROM: Final = 7  # the first version of Fetch that has sessions
 NO_SESSION: Final = 0

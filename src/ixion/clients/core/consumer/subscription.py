@@ -37,6 +37,7 @@ class Assigned:
         self.place = place
         self.version = 0
         self.paused = False
+        self.is_leaving = False  # it is being revoked: what is handed out now would be read again by its next owner
         # Where it is read.
         self.position: int | None = None
         self.position_epoch = NO_EPOCH  # leader epoch of the record before the position
@@ -71,6 +72,11 @@ class Assigned:
         self.fetch_epoch = epoch
         self.checked_epoch = UNCHECKED
         self.forget_faults()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing of it may be handed out or fetched."""
+        return self.paused or self.is_leaving
 
     def forget(self) -> None:
         """Remove its position."""

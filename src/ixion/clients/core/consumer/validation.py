@@ -8,8 +8,8 @@ from ixion.clients.core.connection import Outcome, Pending
 from ixion.clients.core.consumer.subscription import Assigned
 from ixion.clients.faults import error_code
 from ixion.clients.metadata import Partition, TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k23_offset_for_leader_epoch import (
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,

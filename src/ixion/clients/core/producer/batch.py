@@ -15,18 +15,27 @@ from typing import NamedTuple, final
 
 from ixion._native import i64
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import KafkaError
-from ixion.records.batch import BatchView
-from ixion.records.builder import BatchBuilder
-from ixion.records.layout import NO_SEQUENCE, add_to_sequence
+from ixion.language.model.errors import KafkaError
+from ixion.language.records.batch import BatchView
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.layout import NO_SEQUENCE, add_to_sequence
 
 
 class Delivery(NamedTuple):
     """The outcome of a record: its offset (-1 with acks=0, or for a duplicate of unknown offset), or an error."""
 
-    partition: TopicPartition
+    place: TopicPartition
     offset: int
     error: KafkaError | None
+
+    @property
+    def topic(self) -> str:
+        return self.place.topic
+
+    @property
+    def partition(self) -> int:
+        """Its number, as of a record that a consumer returns."""
+        return self.place.partition
 
 
 OnDelivery = Callable[[Delivery], None]

@@ -12,9 +12,9 @@ from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER, Outcome, Pending
 from ixion.clients.core.producer.batch import NOBODY, ProducerIdentity
 from ixion.clients.faults import error_code
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ixion.language.protocol.registry import ApiKey
 
 NO_TRANSACTIONS: Final = 2**31 - 1  # in place of a transaction timeout
 LAST_EPOCH: Final = 2**15 - 1

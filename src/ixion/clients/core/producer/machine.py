@@ -31,11 +31,12 @@ from ixion.clients.core.producer.outbox import Outbox
 from ixion.clients.core.producer.partitioner import Sticky, keyed_partition
 from ixion.clients.core.producer.sender import Sender
 from ixion.clients.core.producer.settings import ProducerSettings
+from ixion.clients.core.producer.turns import Turns
 from ixion.clients.faults import DisconnectedError, TimedOutError
 from ixion.clients.log import log_lost
 from ixion.clients.metadata import Topic, TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.builder import Headers
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.builder import Headers
 
 if TYPE_CHECKING:
     from ixion.clients.core.producer.transactions import Transactions
@@ -50,11 +51,17 @@ class TopicQueues:
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
         self.sticky = Sticky()
-        self.boxes: list[Outbox | None] = [None] * len(topic.partitions)
+        self.count = len(topic.partitions)
+        self.boxes: list[Outbox | None] = [None] * self.count  # more, if the topic once had more partitions
 
     def renew(self, topic: Topic) -> None:
+        """A topic may come back with fewer partitions. Batches for those that are gone wait in their outboxes until
+        `delivery.timeout.ms`, in case the metadata is wrong; new records go to the others."""
         self.topic = topic
-        self.boxes.extend([None] * (len(topic.partitions) - len(self.boxes)))
+        self.count = len(topic.partitions)
+        self.boxes.extend([None] * (self.count - len(self.boxes)))
+        if self.sticky.current >= self.count:
+            self.sticky.current = -1
 
 
 class ProducerMachine:
@@ -65,7 +72,6 @@ class ProducerMachine:
         self.is_idempotent = settings.enable_idempotence
         self.active: dict[Outbox, None] = {}  # those that hold batches
         self.incomplete: dict[Batch, None] = {}
-        self.has_waiters = False  # callers wait for room in the buffer: batches are sent at once
         self.is_closing = False
         self.used_bytes: i64 = 0  # of buffer.memory
         self.transactions: Transactions | None = None
@@ -80,6 +86,7 @@ class ProducerMachine:
         self.sender = Sender(self)
         self._random = random
         self._topics: dict[str, TopicQueues] = {}
+        self.turns = Turns(self._topics)  # of sends that wait
         self._changes: i64 = 0  # of the cluster, as last looked at
         self._batch_size: i64 = settings.batch_size
         self._buffer_memory: i64 = settings.buffer_memory
@@ -127,9 +134,8 @@ class ProducerMachine:
                     chosen = self._move_on(queues, now_s)
         else:
             chosen = partition
-            if chosen < 0 or chosen >= len(queues.boxes):
-                count = len(queues.boxes)
-                text = f"topic {topic!r} has partitions 0 to {count - 1}, not {chosen}"
+            if chosen < 0 or chosen >= queues.count:
+                text = f"topic {topic!r} has partitions 0 to {queues.count - 1}, not {chosen}"
                 raise KafkaError(ErrorCode.INVALID_PARTITIONS, text)
         box = queues.boxes[chosen] or self._box(queues, chosen)  # step 8.1
         batch = box.open
@@ -227,11 +233,16 @@ class ProducerMachine:
         """Abort the open transaction: unsent records fail, the broker discards the others."""
         self.the_transactions().abort()
         self.sender.refused = None
+        self.drop_unsent()
+        self.sender.is_awake = True
+
+    def drop_unsent(self) -> None:
+        """Fail all batches that do not fly, because their transaction is aborted: when the abort begins, and again when
+        the last request has been answered, so that nothing is left for the next transaction."""
         error = KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the transaction was aborted before it was sent")
         for box in self.active:
             for batch in box.drop_unsent(error):
                 self.settled(batch)
-        self.sender.is_awake = True
 
     def hurry(self, batch: Batch) -> None:
         """A caller waits for this batch: send it now."""
@@ -315,16 +326,16 @@ class ProducerMachine:
         """The partition of a record without one; -1 for the sticky partition."""
         settings = self.settings
         if settings.partitioner is not None:
-            chosen = settings.partitioner(topic, key, value, len(queues.boxes))
+            chosen = settings.partitioner(topic, key, value, queues.count)
             if chosen is None:
                 return -1
-            if not 0 <= chosen < len(queues.boxes):
-                text = f"the partitioner chose {chosen} for topic {topic!r}, which has 0 to {len(queues.boxes) - 1}"
+            if not 0 <= chosen < queues.count:
+                text = f"the partitioner chose {chosen} for topic {topic!r}, which has 0 to {queues.count - 1}"
                 raise KafkaError(ErrorCode.INVALID_PARTITIONS, text)
             return chosen
         if key is None or settings.partitioner_ignore_keys:
             return -1
-        return keyed_partition(key, len(queues.boxes))
+        return keyed_partition(key, queues.count)
 
     def _move_on(self, queues: TopicQueues, now_s: float) -> int:
         partitions = queues.topic.partitions

@@ -33,11 +33,11 @@ from ixion._native import i64
 from ixion.clients.core.connection import NEVER
 from ixion.clients.core.producer.batch import NOBODY, Batch, Due, ProducerIdentity
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import KafkaError
-from ixion.records.builder import BatchBuilder, Headers
-from ixion.records.compression import Codec
-from ixion.records.layout import MAX_I32, NO_SEQUENCE, add_to_sequence
-from ixion.records.patch import patch_producer
+from ixion.language.model.errors import KafkaError
+from ixion.language.records.builder import BatchBuilder, Headers
+from ixion.language.records.compression import Codec
+from ixion.language.records.layout import MAX_I32, NO_SEQUENCE, add_to_sequence
+from ixion.language.records.patch import patch_producer
 
 HALF: Final = 1 << 30  # of all sequence numbers: numbers in flight are never that far apart
 
@@ -184,10 +184,18 @@ class Outbox:
     def expire(self, batch: Batch, error: KafkaError) -> None:
         """Fail a batch whose time is up. A flying one keeps its place until its request ends."""
         batch.settle(-1, error, self.due)
-        if batch not in self.flying:
+        if batch in self.flying:
+            return
+        if batch in self._returned:
+            self._returned.remove(batch)
+        else:
             self.waiting.remove(batch)
-            self._give_up(batch)
-            self._land()
+        self._give_up(batch)
+        self._land()
+
+    def returned(self) -> list[Batch]:
+        """Batches that wait for the others in flight before they are sent again."""
+        return list(self._returned)
 
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
         """Replace a batch that was too large by smaller ones at the head, renumbered."""

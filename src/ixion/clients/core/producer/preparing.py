@@ -7,7 +7,7 @@ from typing import Any
 from ixion.clients.core.producer.batch import Delivery, OnDelivery
 from ixion.clients.core.producer.settings import OutgoingRecord, ProducerSettings
 from ixion.clients.log import log_interceptor
-from ixion.records.builder import Headers
+from ixion.language.records.builder import Headers
 
 
 class Preparing:

@@ -11,6 +11,8 @@ E  too large, with several records: split, unless it is in doubt: its parts coul
 F  the broker's sequence numbers for this producer are not ours: refused, and the rest goes on in a new epoch
 G  an error that ends the producer: nothing more can be sent
 H  anything else: this batch is refused, later ones go on
+
+While a transaction is aborted, every error but those of G ends the batch: nothing is sent again, split or not.
 """
 
 from __future__ import annotations
@@ -24,16 +26,16 @@ from ixion.clients.core.producer.batch import Batch, ProducerIdentity
 from ixion.clients.core.producer.outbox import Outbox
 from ixion.clients.faults import AuthenticationError, FencedError, TimedOutError, error_code
 from ixion.clients.metadata import Node
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.ids import ZERO_ID
-from ixion.protocol.messages.k00_produce import (
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.ids import ZERO_ID
+from ixion.language.protocol.messages.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 
 if TYPE_CHECKING:
     from ixion.clients.core.producer.machine import ProducerMachine
@@ -148,7 +150,7 @@ class Sender:
                 return False
             identity = owner.identity.current
         transactions = owner.transactions
-        is_hurried = owner.has_waiters or owner.is_closing
+        is_hurried = owner.is_closing or owner.turns.needs_room
         boxes = list(owner.active)
         count = len(boxes)
         loads: dict[int, ProduceCall] = {}
@@ -272,6 +274,8 @@ class Sender:
         said = None if result is None else result.error_message
         if result is not None and code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:  # A
             self.acknowledge(box, batch, result.base_offset)
+        elif self._is_aborting and code not in FATAL:
+            self.give_back(box, batch, now_s, in_doubt=code in MAY_BE_WRITTEN)
         elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not box.is_first(batch):  # B
             self.give_back(box, batch, now_s, in_doubt=False)
         elif code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and box.is_unresolved and not batch.is_done:  # C
@@ -291,10 +295,13 @@ class Sender:
             self._owner.split(batch, parts)
             box.replace(batch, parts)
         else:
-            error = KafkaError(code, f"{box.place}: {said or code.explanation}")
+            text = f"{box.place}: {said or code.explanation}"
+            fenced = code == ErrorCode.PRODUCER_FENCED or (
+                code == ErrorCode.INVALID_PRODUCER_EPOCH and box.transactional
+            )
+            error = FencedError(code, text) if fenced else KafkaError(code, text)
             if code in FATAL:  # G
-                fenced = code == ErrorCode.PRODUCER_FENCED
-                self.fatal = self.fatal or (FencedError(code, error.message) if fenced else error)
+                self.fatal = self.fatal or error
             if self._owner.is_idempotent and code in NUMBERS_DIFFER:  # F
                 self._count_refusal(batch, error)
                 box.refuse_and_restart(batch, error)
@@ -302,14 +309,19 @@ class Sender:
             else:
                 self.refuse(box, batch, error)  # H
 
+    @property
+    def _is_aborting(self) -> bool:
+        """Whether the transaction is being aborted: no batch is sent again."""
+        transactions = self._owner.transactions
+        return transactions is not None and transactions.is_aborting
+
     def acknowledge(self, box: Outbox, batch: Batch, base_offset: int) -> None:
         self.records += batch.count
         box.acknowledge(batch, base_offset)
         self._owner.settled(batch)
 
     def give_back(self, box: Outbox, batch: Batch, now_s: float, *, in_doubt: bool, at_once: bool = False) -> None:
-        transactions = self._owner.transactions
-        if transactions is not None and transactions.is_aborting and not batch.is_done:
+        if self._is_aborting and not batch.is_done:
             batch.settle(-1, KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "the transaction was aborted"), box.due)
         pause_s = 0.0 if at_once else self._client.retry.pause_s(int(batch.attempts))
         was_done = batch.is_done
@@ -334,6 +346,9 @@ class Sender:
         oldest_s = now_s - self._delivery_timeout_s
         for batch in list(box.flying):
             if batch.born_s <= oldest_s and not batch.is_done:
+                self._give_up(box, batch)
+        for batch in box.returned():
+            if batch.born_s <= oldest_s:
                 self._give_up(box, batch)
         while box.waiting and box.waiting[0].born_s <= oldest_s:
             self._give_up(box, box.waiting[0])

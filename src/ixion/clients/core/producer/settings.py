@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Protocol
 from ixion.clients.core.client import ClientSettings
 from ixion.clients.core.producer.batch import Delivery
 from ixion.clients.core.producer.partitioner import Partitioner
-from ixion.records.builder import Headers
-from ixion.records.compression import Codec
+from ixion.clients.table import default
+from ixion.language.records.builder import Headers
+from ixion.language.records.compression import Codec
 
 Serializer = Callable[[Any], bytes | None]
 
@@ -36,23 +37,23 @@ class Interceptor(Protocol):
 class ProducerSettings(NamedTuple):
     client: ClientSettings = ClientSettings()
     acks: int = -1  # -1 is "all"
-    enable_idempotence: bool = True
-    batch_size: int = 16_384
-    linger_s: float = 0.005
-    buffer_memory: int = 32 * 1024 * 1024
-    max_block_s: float = 60.0
-    max_request_size: int = 1024 * 1024
-    max_in_flight: int = 5  # max.in.flight.requests.per.connection
-    retries: int = 2**31 - 1
-    delivery_timeout_s: float = 120.0
+    enable_idempotence: bool = default("enable_idempotence")
+    batch_size: int = default("batch_size")
+    linger_s: float = default("linger_ms") / 1000
+    buffer_memory: int = default("buffer_memory")
+    max_block_s: float = default("max_block_ms") / 1000
+    max_request_size: int = default("max_request_size")
+    max_in_flight: int = default("max_in_flight_requests_per_connection")
+    retries: int = default("retries")
+    delivery_timeout_s: float = default("delivery_timeout_ms") / 1000
     compression: Codec = Codec.NONE
     compression_level: int | None = None
     partitioner: Partitioner | None = None
-    partitioner_ignore_keys: bool = False
-    adaptive_partitioning: bool = True
-    availability_timeout_s: float = 0.0  # partitioner.availability.timeout.ms; 0 is off
+    partitioner_ignore_keys: bool = default("partitioner_ignore_keys")
+    adaptive_partitioning: bool = default("partitioner_adaptive_partitioning_enable")
+    availability_timeout_s: float = default("partitioner_availability_timeout_ms") / 1000  # 0 is off
     transactional_id: str | None = None
-    transaction_timeout_s: float = 60.0
+    transaction_timeout_s: float = default("transaction_timeout_ms") / 1000
     key_serializer: Serializer | None = None
     value_serializer: Serializer | None = None
     interceptors: Sequence[Interceptor] = ()

@@ -9,18 +9,21 @@ from ixion.clients.core.connection import ConnectionMachine
 from ixion.clients.core.producer.batch import ProducerIdentity
 from ixion.clients.core.producer.group_offsets import GroupOffsets
 from ixion.clients.metadata import TopicPartition, by_topic
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest
-from ixion.protocol.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from ixion.protocol.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
-from ixion.protocol.messages.k26_end_txn import EndTxnRequest
-from ixion.protocol.messages.k28_txn_offset_commit import (
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdRequest
+from ixion.language.protocol.messages.k24_add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from ixion.language.protocol.messages.k25_add_offsets_to_txn import AddOffsetsToTxnRequest
+from ixion.language.protocol.messages.k26_end_txn import EndTxnRequest
+from ixion.language.protocol.messages.k28_txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 Asked = tuple[ApiKey, int, Struct]  # with the version
 

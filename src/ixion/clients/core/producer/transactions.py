@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from ixion.clients.core.checks import check_long, check_place
 from ixion.clients.core.client import Client
 from ixion.clients.core.connection import NEVER, ConnectionMachine, Outcome
+from ixion.clients.core.coordinators import read_coordinator
 from ixion.clients.core.producer.batch import ProducerIdentity
 from ixion.clients.core.producer.group_offsets import GroupMetadata, GroupOffsets
 from ixion.clients.core.producer.identity import Identity
@@ -39,14 +40,14 @@ from ixion.clients.core.producer.transaction_requests import (
 )
 from ixion.clients.faults import FencedError, error_code
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorResponse
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdResponse
-from ixion.protocol.messages.k24_add_partitions_to_txn import AddPartitionsToTxnResponse
-from ixion.protocol.messages.k25_add_offsets_to_txn import AddOffsetsToTxnResponse
-from ixion.protocol.messages.k26_end_txn import EndTxnResponse
-from ixion.protocol.messages.k28_txn_offset_commit import TxnOffsetCommitResponse
-from ixion.protocol.notation import Struct
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorResponse
+from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdResponse
+from ixion.language.protocol.messages.k24_add_partitions_to_txn import AddPartitionsToTxnResponse
+from ixion.language.protocol.messages.k25_add_offsets_to_txn import AddOffsetsToTxnResponse
+from ixion.language.protocol.messages.k26_end_txn import EndTxnResponse
+from ixion.language.protocol.messages.k28_txn_offset_commit import TxnOffsetCommitResponse
+from ixion.language.protocol.notation import Struct
 
 if TYPE_CHECKING:
     from ixion.clients.core.producer.machine import ProducerMachine
@@ -63,6 +64,12 @@ NAMES: Final = ("before init_transactions", "while it initializes", "between tra
 FEATURE: Final = "transaction.version"
 MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
+FORGOTTEN: Final = (ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING)  # our producer id
+ABORTABLE: Final = (
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.TRANSACTION_ABORTABLE,
+)  # a commit that is refused so can be aborted
 FINAL: Final = (
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -186,8 +193,6 @@ class Transactions(Identity):
         if wanted in ("find", "find group"):
             return self._client.some_ready_s
         node_id = self._coordinators[self._coordinator_of(wanted)]
-        if node_id not in self._client.cluster.nodes:
-            return NEVER
         machine = self._client.connection(node_id)
         if machine is None:
             return self._client.may_try_s(node_id)
@@ -206,10 +211,12 @@ class Transactions(Identity):
         if self._is_asking or self.fatal is not None or now_s < self._not_before_s:
             return
         wanted = self._wanted()
+        if wanted and self.state == ABORTING:
+            self._owner.drop_unsent()
         if wanted and self._client.denied is not None:
             self.fatal = self._client.denied
         elif wanted == "nothing":
-            self._finish()
+            self._finish(has_epoch=False)
         elif wanted:
             machine = self._machine_for(wanted, now_s)
             if machine is not None:
@@ -246,12 +253,10 @@ class Transactions(Identity):
             return self._client.least_loaded(now_s)
         key = self._coordinator_of(wanted)
         node_id = self._coordinators[key]
-        if node_id not in self._client.cluster.nodes:
-            self._client.cluster.mark_stale()
-            return None
         machine = self._client.ready(node_id, now_s)
-        if machine is None and now_s >= self._client.may_try_s(node_id) and not self._client.is_connecting(node_id):
-            del self._coordinators[key]
+        if machine is None and not self._client.is_connecting(node_id):
+            del self._coordinators[key]  # it could not be reached: another may coordinate by now
+            self._pause(now_s)
         return machine
 
     def _coordinator_of(self, wanted: str) -> tuple[int, str]:
@@ -298,7 +303,8 @@ class Transactions(Identity):
             return
         code = self._take(asked, outcome)
         if code == ErrorCode.NONE:
-            self._failures = 0
+            if not isinstance(outcome, FindCoordinatorResponse):  # the coordinator may be named, and out of reach
+                self._failures = 0
             return
         if code in MOVED:
             self._coordinators.clear()
@@ -308,6 +314,11 @@ class Transactions(Identity):
         text = f"transactional id {self._id!r}: {code.explanation}"
         if code in FENCED:
             self.fatal = FencedError(code, text)
+        elif asked == "end" and self.state == COMMITTING and code in ABORTABLE:
+            self._is_deciding = False  # nothing was committed, and an abort recovers
+            self.fail(KafkaError(code, text))
+        elif asked == "end" and code in FORGOTTEN:
+            self._finish(has_epoch=False)  # there is nothing left to abort
         elif code in FINAL or asked in ("find", "init", "end"):
             self.fatal = KafkaError(code, text)
         else:
@@ -346,14 +357,13 @@ class Transactions(Identity):
         if code == ErrorCode.NONE:
             if answer.producer_id >= 0:
                 self.current = ProducerIdentity(answer.producer_id, answer.producer_epoch)
-            self._finish()
+            self._finish(has_epoch=answer.producer_id >= 0)
         return code
 
     def _found(self, asked: str, answer: FindCoordinatorResponse) -> ErrorCode:
-        node_id, code = answer.node_id, error_code(answer.error_code)
-        if answer.coordinators:
-            node_id, code = answer.coordinators[0].node_id, error_code(answer.coordinators[0].error_code)
+        node_id, code, address = read_coordinator(answer)
         if code == ErrorCode.NONE:
+            self._client.introduce(node_id, address)
             if asked == "find":
                 self._coordinators[TRANSACTION, self._id] = node_id
             elif self._offsets:
@@ -373,15 +383,15 @@ class Transactions(Identity):
                     worst = code
         return worst
 
-    def _finish(self) -> None:
-        """End the transaction. After an abort an older broker is asked for a new epoch."""
-        was_aborted = self.state == ABORTING
+    def _finish(self, *, has_epoch: bool) -> None:
+        """End the transaction. After an abort a new epoch is requested, unless the answer had one."""
+        assert not self._owner.incomplete, "records of a transaction would outlive it"
         self._is_deciding = False
         self._added.clear()
         self._to_add.clear()
         self._groups.clear()
         self.failure = None
-        self.state = INITIALIZING if was_aborted and not (self.uses_v2 and not self._is_empty) else READY
+        self.state = INITIALIZING if self.state == ABORTING and not has_epoch else READY
         self._is_empty = True
 
     def _require(self, *allowed: int) -> None:
