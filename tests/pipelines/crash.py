@@ -35,7 +35,7 @@ def crash_before(module: Any, name: str, times: int) -> Callable[..., Any]:
 @contextmanager
 def crash_after_a_batch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The run in this block ends when its first batch is in the tables and Spark's checkpoint does not know it yet."""
-    from ixion.pipelines.batch import BatchWriter
+    from ixion.pipelines.batch.write import BatchWriter
 
     real = BatchWriter._write
 

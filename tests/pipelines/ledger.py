@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Place = tuple[int, int, int]  # how often the topic was made anew before; partition; offset
+Place = tuple[int, int, int]  # how often the topic was recreated before; partition; offset
 
 
 def record(number: int, columns: Sequence[int] = ()) -> dict[str, int]:
@@ -27,7 +27,7 @@ class Ledger:
     told: dict[Place, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
-    anew: list[int] = field(default_factory=list)  # the first number after each time that the topic was made anew
+    anew: list[int] = field(default_factory=list)  # the first number after each time that the topic was recreated
 
     def acknowledged(self, partition: int, offset: int, number: int) -> None:
         before = self.told.setdefault(self._place(number, partition, offset), number)

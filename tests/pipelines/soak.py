@@ -16,7 +16,7 @@ happens:
     column     from now on the records have one field more; all tables get a column
     stranger   another Spark joins files of the tables and expires all snapshots but the last
     clock      the wall clock of driver and JVM jumps, by up to an hour, forward or back
-    anew       the topic is deleted and made anew; the pipeline must refuse it, and go on as its hint says
+    anew       the topic is deleted and recreated; the pipeline must refuse it, and go on as its hint says
 
 One expectation looks at the clock: some records are in the tables or in the quarantine by the second at which they
 were judged. Whatever went is started again. Meanwhile the folder of Parquet files is read again and again, as a
@@ -219,7 +219,7 @@ class Soak:
             self._wait_until(lambda: TOPIC not in self._admin.list_topics(timeout=60).topics, "the topic stays")
             self._create_topic()
             self.ledger.anew.append(self.load.number)
-        self._wait_for_refusal(1, "made anew")
+        self._wait_for_refusal(1, "recreated")
         checkpoint = self.folder / ".ixion" / "soak"
         checkpoint.rename(checkpoint.with_name(f"soak-{len(self.ledger.anew)}"))
         self.driver.words = ["--again"]

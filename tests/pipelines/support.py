@@ -17,13 +17,13 @@ from ixion.pipelines.spec import read_spec
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ixion.pipelines.figures import RunFigures
+    from ixion.pipelines.batch.metrics import RunFigures
     from ixion.pipelines.pipeline import Pipeline
 
 JARS = "spark-4.0.0"
 PATIENCE_S = 240  # for what must come sooner or later: a JVM on a busy machine takes its time
 # Without its second compiler a JVM keeps 48 MB of compiled code. Spark fills that within a minute; from then on code is
-# dropped, interpreted and compiled anew all the time. Room for classes from the start saves a few full collections.
+# dropped, interpreted and compiled again all the time. Room for classes from the start saves a few full collections.
 JAVA_OPTIONS = (*QUICK, "-XX:ReservedCodeCacheSize=240m", "-XX:MetaspaceSize=256m")
 SMALL = {
     "spark.driver.memory": "1g",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ixion.cli import pipeline_amount
-from ixion.cli.pipeline_amount import has_few
-from ixion.pipelines import jars, session
+from ixion.cli.pipeline import amount as pipeline_amount
+from ixion.cli.pipeline.amount import has_few
+from ixion.pipelines.spark import jars, session
 from ixion.pipelines.spec import PipelineSpec, read_spec
 from ixion.testing import Broker
 from tests.pipelines.support import send

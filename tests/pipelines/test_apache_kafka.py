@@ -12,7 +12,7 @@ import pytest
 
 from devtools.kafka import RealKafka, free_port
 from devtools.parts import need
-from ixion.cli.pipeline_run import plan_lines, status_lines
+from ixion.cli.pipeline.job import plan_lines, status_lines
 from ixion.pipelines.errors import PipelineError
 from tests.pipelines.support import Lab, send
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -11,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from devtools.programs import tool
-from ixion.pipelines.archive import FOLDER, ROOM, Archive, archive_for, make_archive, make_in_background
 from ixion.pipelines.errors import PipelineError
+from ixion.pipelines.spark.class_archive import FOLDER, ROOM, Archive, archive_for, make_archive, make_in_background
 from tests.pipelines.support import spark_jars
 
 if TYPE_CHECKING:
@@ -120,10 +122,38 @@ def test_only_the_newest_archives_are_kept(folder: Path, monkeypatch: pytest.Mon
     assert sorted(os.listdir(folder)) == ["3.jsa", "4.jsa", "5.jsa", "going.2.classes", "new.jsa"]
 
 
+def test_of_several_runs_that_end_at_once_one_makes_the_archive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir()
+    begun, go = threading.Event(), threading.Event()
+    dumps: list[str] = []
+
+    def dump(command: list[str], **_: Any) -> SimpleNamespace:
+        (option,) = (word for word in command if word.startswith("-XX:SharedArchiveFile="))
+        Path(option.partition("=")[2]).touch()
+        dumps.append(option)
+        begun.set()
+        assert go.wait(60)
+        return SimpleNamespace(returncode=0)
+
+    def make(number: int) -> bool:
+        noted = folder / f"{number}.classes"
+        noted.write_text("java/lang/Object\n")
+        return make_archive("java", folder / "new.jsa", noted, "a.jar")
+
+    monkeypatch.setattr("subprocess.run", dump)
+    with ThreadPoolExecutor(3) as pool:
+        made = [pool.submit(make, number) for number in range(3)]
+        assert begun.wait(60)
+        go.set()
+        assert [one.result(60) for one in made] == [True] * 3
+    assert len(dumps) == 1
+    assert os.listdir(folder) == ["new.jsa"]
+
+
 def test_an_archive_is_made_when_a_run_went_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark")
-    from ixion.pipelines import session
     from ixion.pipelines.pipeline import Pipeline
+    from ixion.pipelines.spark import session
     from ixion.pipelines.spec import read_spec
 
     class Started:
@@ -156,8 +186,8 @@ def test_an_archive_is_made_when_a_run_went_well(tmp_path: Path, monkeypatch: py
 def test_warm_runs_an_example_and_touches_nothing_else(
     spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ixion.cli.pipeline_warm import warm_up
-    from ixion.pipelines import session
+    from ixion.cli.pipeline.warm import warm_up
+    from ixion.pipelines.spark import session
     from ixion.pipelines.spec.template import template
 
     said: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.cli.pipeline_again import backfilled_lines, place_of
+from ixion.cli.pipeline.again import backfilled_lines, place_of
 from ixion.pipelines.errors import PipelineError, SpecError
 from ixion.pipelines.spec.source import Start
 from tests.pipelines.crash import crash_before
@@ -16,7 +16,7 @@ EARLIEST, LATEST = Start(kind="earliest"), Start(kind="latest")
 
 def test_what_was_before_the_first_run_is_read_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two batches; the process ends when the first is in the table and not yet marked."""
-    from ixion.pipelines.files import Files
+    from ixion.pipelines.spark.hadoop_files import Files
 
     lab.send(*({"n": n} for n in range(5)))
     pipeline = lab.pipeline(TEXT, source='start = "latest"\nmax_records_per_batch = 3\n')
@@ -48,7 +48,7 @@ def test_older_changes_do_not_bring_deleted_rows_back(lab: Lab, monkeypatch: pyt
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 
-    from ixion.pipelines import backfill
+    from ixion.pipelines.run import backfill
 
     upsert = 'mode = "upsert"\nkeys = ["id"]\n'
     steps = '[[steps]]\nsql = "SELECT kafka_key AS id, n, kafka_offset, kafka_tombstone FROM stream"\n'

@@ -9,7 +9,7 @@ import pytest
 
 from devtools.parts import need_module
 from ixion.pipelines.errors import SpecError
-from ixion.pipelines.jars import needed
+from ixion.pipelines.spark.jars import needed
 from ixion.pipelines.spec import read_spec
 from ixion.pipelines.spec.shape import parts_of
 from ixion.pipelines.spec.sinks import TableSink

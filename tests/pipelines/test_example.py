@@ -7,7 +7,7 @@ import importlib.util
 import textwrap
 from pathlib import Path
 
-from ixion.pipelines.orders import order_events
+from ixion.pipelines.source.example_orders import order_events
 from ixion.pipelines.spec import read_spec
 from ixion.testing import Broker
 from tests.pipelines.support import Lab

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ixion.cli.pipeline_metrics import serve_figures
-from ixion.pipelines.checkpoint import LocalFiles, open_checkpoint
+from ixion.cli.pipeline.metrics import serve_figures
+from ixion.pipelines.batch.metrics import BatchFigures, RunFigures, prometheus, prometheus_of, total
+from ixion.pipelines.checkpoint.checkpoint import LocalFiles, open_checkpoint
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.figures import BatchFigures, RunFigures, prometheus, prometheus_of, total
-from ixion.pipelines.orders import order_events
+from ixion.pipelines.source.example_orders import order_events
 from ixion.pipelines.spec import read_spec
-from ixion.pipelines.upkept import Upkept, upkeep_lines
+from ixion.pipelines.upkeep.results import Upkept, upkeep_lines
 from tests.pipelines.crash import CrashError, crash_before
 
 SPEC = '[source]\ntopics = ["a"]\n[format]\ntype = "text"\n[[sinks]]\ntype = "console"\n'
@@ -102,7 +102,7 @@ def test_a_checkpoint_keeps_figures_schema_and_owner(tmp_path: Path) -> None:
 
 def test_figures_of_old_batches_stay_in_the_totals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run was killed before it stored the figures of batch 2, another one when it was to remove a file."""
-    monkeypatch.setattr("ixion.pipelines.checkpoint.KEPT", 3)
+    monkeypatch.setattr("ixion.pipelines.checkpoint.checkpoint.KEPT", 3)
     checkpoint = open_checkpoint(str(tmp_path / "c"))
     for number in (0, 1, 3, 4, 5):
         checkpoint.remember(BatchFigures(batch=number, rows_in=10**number, duration_ms=700))

@@ -87,8 +87,8 @@ def test_a_schema_is_inferred_once_and_then_kept(lab: Lab) -> None:
 @pytest.mark.timeout(900)
 def test_new_fields_become_columns_of_every_table(lab: Lab) -> None:
     """Those of the record that brings them first too; what cannot be a column goes to the quarantine."""
-    from ixion.cli.pipeline_run import status_lines, summary_lines
-    from ixion.pipelines.figures import prometheus, total
+    from ixion.cli.pipeline.job import status_lines, summary_lines
+    from ixion.pipelines.batch.metrics import prometheus, total
 
     text = f"""[format]\ntype = "json"\n{OUT}
 [[sinks]]
@@ -137,7 +137,7 @@ path = "ice"
 
 
 def test_keys_that_are_data_do_not_become_columns_for_ever(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ixion.pipelines.growth.MOST", 3)
+    monkeypatch.setattr("ixion.pipelines.batch.new_fields.MOST", 3)
     text = f'[format]\ntype = "json"\nschema = "id STRING"\n[format.drift]\nnew = "add"\n{OUT}'
     lab.send(*({"id": "a", f"k{number}": 1} for number in range(5)))
     with pytest.raises(PipelineError, match="bring more than 3 fields that are not in the schema, such as k0, k1, k2"):
@@ -146,7 +146,7 @@ def test_keys_that_are_data_do_not_become_columns_for_ever(lab: Lab, monkeypatch
 
 
 def test_a_new_checkpoint_takes_tables_with_columns_that_an_old_one_added(lab: Lab) -> None:
-    """As the hint for a topic that was made anew says: the checkpoint is moved away, and the run gets --again."""
+    """As the hint for a topic that was recreated says: the checkpoint is moved away, and the run gets --again."""
     sinks = "".join(f'[[sinks]]\ntype = "{kind}"\npath = "{kind}"\n' for kind in ("parquet", "delta", "iceberg"))
     text = f'[format]\ntype = "json"\nschema = "id STRING"\n[format.drift]\nnew = "add"\n{sinks}'
     lab.send({"id": "a", "more": 1})

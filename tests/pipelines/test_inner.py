@@ -31,7 +31,7 @@ def test_new_fields_are_found_in_every_shape(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
-    from ixion.pipelines.inner import inner_names, unfit_inner
+    from ixion.pipelines.formats.nested_fields import inner_names, unfit_inner
 
     schema = T.StructType.fromDDL(SCHEMA)
     assert isinstance(schema, T.StructType)
@@ -48,7 +48,7 @@ def test_new_fields_are_found_in_every_shape(spark: SparkSession) -> None:
 
 def test_a_field_is_put_where_its_name_says() -> None:
     types = pytest.importorskip("pyspark.sql.types")
-    from ixion.pipelines.inner import ddl, paths, type_at, with_field
+    from ixion.pipelines.formats.nested_fields import ddl, paths, type_at, with_field
 
     struct, array, text, number = types.StructType, types.ArrayType, types.StringType(), types.IntegerType()
     point = struct().add("r", number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ixion.pipelines.java_classes import java_class, keep_classes
+from ixion.pipelines.spark.java_classes import java_class, keep_classes
 
 
 class View:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.json_schema import columns_of
+from ixion.pipelines.formats.json_schema import columns_of
 
 
 def ddl(properties: Any, **more: Any) -> str:

@@ -19,7 +19,7 @@ import pytest
 from devtools.parts import need_module
 from ixion.cli.app import execute
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.session import close_session
+from ixion.pipelines.spark.session import close_session
 from tests.pipelines.ledger import Ledger, record
 from tests.pipelines.processes import Served, run_command
 from tests.pipelines.support import PATIENCE_S, Lab, send
@@ -143,7 +143,7 @@ def step(frame):
 
 
 def test_ctrl_c_twice_gives_the_batch_up(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    from ixion.cli.pipeline_run import Job, run_job
+    from ixion.cli.pipeline.job import Job, run_job
 
     (lab.folder / "endless.py").write_text(ENDLESS)
     text = """
@@ -187,7 +187,7 @@ def _until(condition: Any, seconds: float = PATIENCE_S) -> None:
 @pytest.mark.timeout(900)
 def test_the_commands_from_the_first_file_to_the_first_rows(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """init, check, run as a newcomer types them, in our Spark; the file is run as it is but for the port."""
-    from ixion.pipelines import session
+    from ixion.pipelines.spark import session
 
     @contextmanager
     def ours(_: object) -> Iterator[SparkSession]:

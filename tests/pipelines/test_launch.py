@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from devtools.parts import need_module
-from ixion.pipelines import jars, session
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.launch import Jvm, JvmEnded, can_launch
+from ixion.pipelines.spark import jars, session
+from ixion.pipelines.spark.launch import Jvm, JvmEnded, can_launch
 
 JAVA = """#!/bin/sh
 printf '%s\\n' "$@" > {folder}/words

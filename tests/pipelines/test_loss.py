@@ -11,14 +11,14 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.loss import EMPTY_ID, Topic, refuse_losses, refuse_start
+from ixion.pipelines.source.lost_records import EMPTY_ID, Topic, refuse_losses, refuse_start
 from ixion.testing import Broker
 from tests.pipelines.support import PATIENCE_S, Lab, column, send
 
 if TYPE_CHECKING:
-    from ixion.broker.broker import Broker as RealBroker
-    from ixion.pipelines.figures import BatchFigures
-    from ixion.pipelines.progress import Progress
+    from ixion.broker.startup.broker import Broker as RealBroker
+    from ixion.pipelines.batch.metrics import BatchFigures
+    from ixion.pipelines.run.progress import Progress
 
 TEXT = '[format]\ntype = "text"\n[[sinks]]\ntype = "parquet"\npath = "out"\n'
 ANYWAY = '[source.options]\nfailOnDataLoss = "false"\n'
@@ -56,7 +56,7 @@ def test_no_loss(there: dict[str, Topic]) -> None:
         ),
         pytest.param(
             topic("two", p0=(0, 9), p1=(0, 9)),
-            "topic orders was deleted and made anew, after partition 0 up to offset 6, partition 1 up to offset 1 had",
+            "topic orders was deleted and recreated, after partition 0 up to offset 6, partition 1 up to offset 1 had",
             "--again",
             id="made-anew",
         ),
@@ -146,7 +146,7 @@ def test_a_topic_created_again_is_a_loss_even_if_it_is_longer(lab: Lab, broker: 
     broker.create_topic(lab.topic, partitions=2)
     lab.send(*"vwxyz")
     with pytest.raises(
-        PipelineError, match=f"topic {lab.topic} was deleted and made anew, after partition 0 up to off"
+        PipelineError, match=f"topic {lab.topic} was deleted and recreated, after partition 0 up to off"
     ):
         lab.run(TEXT)
     # The way out that is named: all that is in the topic now is added.
@@ -156,7 +156,7 @@ def test_a_topic_created_again_is_a_loss_even_if_it_is_longer(lab: Lab, broker: 
 
 
 def test_compacted_records_are_no_loss_and_old_ones_that_retention_took_are(lab: Lab, broker: Broker) -> None:
-    from ixion.log.cleaner import Cleaner
+    from ixion.broker.log.cleaner import Cleaner
 
     async def compact(running: RealBroker) -> None:
         cleaner = Cleaner(running.parts.logs, 1 << 20)
@@ -232,14 +232,14 @@ def test_a_topic_that_is_created_again_while_it_is_followed(lab: Lab, broker: Br
 
     lab.send(*"abc")
     with pytest.raises(
-        PipelineError, match=f"topic {lab.topic} was deleted and made anew, after partition 0 up to off"
+        PipelineError, match=f"topic {lab.topic} was deleted and recreated, after partition 0 up to off"
     ):
         lab.pipeline(TEXT).run(lab.spark, follow=True, every_ms=4000, report=report, started=held.append)
     assert column(lab.rows(), "value") == list("abc")
 
 
 def test_a_topic_that_a_pattern_finds_later_is_remembered(lab: Lab, broker: Broker) -> None:
-    from ixion.pipelines.watch import TopicWatch
+    from ixion.pipelines.source.topic_ids import TopicWatch
 
     pattern = f'pattern = "{lab.topic}.*"'
     pipeline = lab.pipeline(TEXT, source=pattern)
@@ -255,5 +255,5 @@ def test_a_topic_that_a_pattern_finds_later_is_remembered(lab: Lab, broker: Brok
         assert set(checkpoint.topic_ids()) == {lab.topic, f"{lab.topic}-2"}
         delete_topic(lab, f"{lab.topic}-2")
         broker.create_topic(f"{lab.topic}-2")
-        with pytest.raises(PipelineError, match=f"topic {lab.topic}-2 was deleted and made anew"):
+        with pytest.raises(PipelineError, match=f"topic {lab.topic}-2 was deleted and recreated"):
             watch.look(1)

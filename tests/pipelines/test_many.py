@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ixion.cli.command import Exit
-from ixion.cli.pipeline import run
+from ixion.cli.pipeline.commands import run
+from ixion.pipelines.batch.metrics import BatchFigures
 from ixion.pipelines.errors import PipelineError, SpecError
-from ixion.pipelines.figures import BatchFigures
-from ixion.pipelines.folder import load_folder
+from ixion.pipelines.spec.folder import load_folder
 from tests.pipelines.support import Lab, column
 
 OWN = '[source]\ntopics = ["{topic}"]\n[[steps]]\nsql = "SELECT n + {more} AS n FROM stream"\n{sink}'
@@ -51,8 +51,8 @@ def test_mistakes_in_a_folder(tmp_path: Path) -> None:
 
 def test_pipelines_run_side_by_side_and_again_if_that_can_help(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps of all are called `stream`: each pipeline sees its own. One fails twice, one for good."""
-    from ixion.pipelines import many
     from ixion.pipelines.pipeline import Pipeline
+    from ixion.pipelines.run import several_pipelines as many
 
     fill(lab.folder / "many", lab.bootstrap, lab.topic)
     broken = OWN.format(topic="nowhere", more=0, sink=SINK.format(name="c")).replace("SELECT n", "SELECT m")
@@ -92,7 +92,7 @@ def test_the_command_runs_a_folder(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In the Spark of the tests: a second one takes long to start."""
-    from ixion.pipelines import session
+    from ixion.pipelines.spark import session
 
     opened: list[dict[str, object]] = []
 

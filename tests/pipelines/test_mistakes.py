@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.master import need_master
+from ixion.pipelines.spark.master import need_master
 from ixion.pipelines.spec import read_spec
 from tests.pipelines.support import Lab, column
 
@@ -99,7 +99,7 @@ def test_schemas_that_cannot_be(lab: Lab, declared: str, said: str) -> None:
 
 def test_steps_that_leave_nothing_do_not_wait_for_ever(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark then skips the reading, and with it the counting."""
-    monkeypatch.setattr("ixion.pipelines.batch.COUNT_S", 0.2)
+    monkeypatch.setattr("ixion.pipelines.batch.write.COUNT_S", 0.2)
     lab.send({"n": 1, "s": "a"}, "broken")
     figures = lab.run(f'{FORMAT}[[steps]]\nsql = "SELECT * FROM stream WHERE false"\n{OUT}')
     assert (figures.rows_in, figures.rows_out, figures.quarantined) == (2, 0, 1)
@@ -107,7 +107,7 @@ def test_steps_that_leave_nothing_do_not_wait_for_ever(lab: Lab, monkeypatch: py
 
 
 def test_a_full_disk(spark_parts: None) -> None:
-    from ixion.pipelines.explain import explain
+    from ixion.pipelines.spark.explain import explain
 
     for error in (
         OSError(errno.ENOSPC, "No space left on device", "f"),
@@ -118,7 +118,7 @@ def test_a_full_disk(spark_parts: None) -> None:
 
 
 def test_tables_that_others_change_or_guard(spark_parts: None) -> None:
-    from ixion.pipelines.explain import explain
+    from ixion.pipelines.spark.explain import explain
 
     for said in (
         "io.delta.exceptions.ProtocolChangedException: [DELTA_PROTOCOL_CHANGED] The protocol version has been changed",
@@ -146,8 +146,8 @@ def test_tables_that_others_change_or_guard(spark_parts: None) -> None:
 
 def test_words_in_the_plan_are_not_what_happened(spark_parts: None) -> None:
     """Spark shows the plan of a query that failed, with the texts of errors that it could raise."""
-    from ixion.pipelines.drift import FATAL, GROWN
-    from ixion.pipelines.explain import explain, has_grown
+    from ixion.pipelines.formats.drift import FATAL, GROWN
+    from ixion.pipelines.spark.explain import explain, has_grown
 
     plan = f"Project [raise_error(concat({GROWN}, concat_ws(, , new))), raise_error({FATAL}expectation 'n' is not met)]"
     other = RuntimeError(f"TimeoutException: no answer\n=== Streaming Query ===\nLogical Plan:\n{plan}")

@@ -22,8 +22,8 @@ UNUSUAL = (
 def test_what_is_usual_is_one_object_of_the_schema(lab: Lab) -> None:
     from pyspark.sql import functions as F
 
+    from ixion.pipelines.formats.json_fast_path import closed_keys, is_usual, keys_of
     from ixion.pipelines.spec.format import FormatSpec
-    from ixion.pipelines.usual import closed_keys, is_usual, keys_of
 
     texts = lab.spark.createDataFrame([(text,) for text in (*USUAL, *UNUSUAL)], "text STRING")
     closed = closed_keys(F.col("text"))
@@ -74,10 +74,10 @@ def broken_up(chance: random.Random, count: int) -> Iterator[bytes]:
 def test_a_record_whose_keys_are_counted_is_usual_and_read_as_it_is(lab: Lab, missing: str, code: str) -> None:
     from pyspark.sql import functions as F
 
-    from ixion.pipelines.columns import BAD_TEXT
-    from ixion.pipelines.java_text import JavaText
+    from ixion.pipelines.formats.added_columns import BAD_TEXT
+    from ixion.pipelines.formats.json_fast_path import OURS, closed, closed_keys, has_known_keys, is_usual
+    from ixion.pipelines.spark.java_text import JavaText
     from ixion.pipelines.spec.format import DriftSpec, FormatSpec
-    from ixion.pipelines.usual import OURS, closed, closed_keys, has_known_keys, is_usual
 
     spec = FormatSpec(type="json", drift=DriftSpec(missing=missing))
     known = [text.encode() for text in (*COUNTED, *NOT_COUNTED, *USUAL)]
@@ -116,8 +116,8 @@ def test_a_record_whose_keys_are_counted_is_usual_and_read_as_it_is(lab: Lab, mi
 
 @pytest.mark.parametrize("most", [5000, 1])
 def test_bad_records_are_put_aside_or_read_again(lab: Lab, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    from ixion.pipelines import batch
-    from ixion.pipelines.collected import collected_rows
+    from ixion.pipelines.batch import write as batch
+    from ixion.pipelines.batch.bad_records import collected_rows
 
     aside = []
 
@@ -125,7 +125,7 @@ def test_bad_records_are_put_aside_or_read_again(lab: Lab, monkeypatch: pytest.M
         aside.append(collected_rows(*given))  # type: ignore[arg-type]
         return aside[-1]
 
-    monkeypatch.setattr("ixion.pipelines.collected.MOST", most)
+    monkeypatch.setattr("ixion.pipelines.batch.bad_records.MOST", most)
     monkeypatch.setattr(batch, "collected_rows", collected)
     lab.send({"n": 1}, "bad", {"n": "one"}, {"n": 2}, b"\xff")
     expectation = '[[expectations]]\nname = "one"\ncheck = "n < 2"\notherwise = "quarantine"\n'

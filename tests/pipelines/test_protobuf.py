@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.protobuf import Decoder, parse_protobuf
-from ixion.pipelines.protobuf_files import as_bytes, compile_proto
+from ixion.pipelines.formats.protobuf import Decoder, parse_protobuf
+from ixion.pipelines.formats.protobuf_files import as_bytes, compile_proto
 from ixion.pipelines.spec.format import FormatSpec
 from tests.pipelines.support import Lab, column
 

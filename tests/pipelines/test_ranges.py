@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.pipelines.ranges import Portion, in_batches, left_of
+from ixion.pipelines.source.offset_ranges import Portion, in_batches, left_of
 
 NUMBERS = st.integers(0, 30)
 RANGES = st.tuples(NUMBERS, NUMBERS)

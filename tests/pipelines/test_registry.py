@@ -14,7 +14,7 @@ import pytest
 
 from devtools.parts import need_module
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.registry import HttpRegistry, Registered, open_registry
+from ixion.pipelines.formats.registry import HttpRegistry, Registered, open_registry
 from ixion.pipelines.spec.registry import RegistrySpec
 from tests.pipelines.support import Lab, column
 
@@ -61,7 +61,7 @@ def test_each_record_is_read_with_its_own_schema(lab: Lab) -> None:
 def test_avro_schemas_refer_to_others(tmp_path: Path) -> None:
     """The definition of a type takes the place of its first use; a definition may refer to others."""
     need_module("pyspark")
-    from ixion.pipelines.avro_references import whole_schema
+    from ixion.pipelines.formats.avro_references import whole_schema
 
     def entry(number: int, schema: Any, *references: tuple[str, str]) -> None:
         write(tmp_path, f"s{number}", 1, number, schema)
@@ -95,7 +95,7 @@ def test_avro_schemas_refer_to_others(tmp_path: Path) -> None:
 def test_an_avro_schema_that_many_refer_to_is_asked_for_once() -> None:
     """Two types on each level, each of which refers to both of the next: 2^30 ways lead to the last ones."""
     need_module("pyspark")
-    from ixion.pipelines.avro_references import whole_schema
+    from ixion.pipelines.formats.avro_references import whole_schema
 
     asked: list[str] = []
 

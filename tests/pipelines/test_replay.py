@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from ixion.cli.pipeline_again import replayed_lines
+from ixion.cli.pipeline.again import replayed_lines
 from ixion.pipelines.errors import PipelineError
 from tests.pipelines.crash import crash_before
 from tests.pipelines.support import Lab, column
@@ -46,7 +46,7 @@ def test_what_passes_by_now_leaves_the_quarantine(lab: Lab, kind: str) -> None:
 
 def test_a_replay_that_is_killed_is_finished_by_the_next_run(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process ends twice, before a rename: all is removed, which is not noted; then the batch is being written."""
-    from ixion.pipelines.files import Files
+    from ixion.pipelines.spark.hadoop_files import Files
 
     lab.send({"n": 1}, {"n": 20}, "broken", {"n": 30})
     lab.run(FORMAT + STRICT + sink("parquet"))

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from ixion.cli.app import execute
-from ixion.pipelines.checkpoint import open_checkpoint
+from ixion.pipelines.batch.metrics import BatchFigures, prometheus, total
+from ixion.pipelines.checkpoint.checkpoint import open_checkpoint
+from ixion.pipelines.checkpoint.run_records import KEPT, RunLog, RunRecord
 from ixion.pipelines.errors import PipelineError, SpecError
-from ixion.pipelines.figures import BatchFigures, prometheus, total
-from ixion.pipelines.lineage import RunLineage, dataset
-from ixion.pipelines.lineage_sending import EventSender
-from ixion.pipelines.report import report_html
-from ixion.pipelines.runs import KEPT, RunLog, RunRecord
+from ixion.pipelines.run.lineage import RunLineage, dataset
+from ixion.pipelines.run.lineage_sending import EventSender
+from ixion.pipelines.run.report import report_html
 from ixion.pipelines.spec import read_spec
 from ixion.pipelines.spec.lineage import LineageSpec
 from ixion.pipelines.spec.sinks import TableSink

@@ -37,7 +37,7 @@ class Writer:
 def followed(*clock: float, stop_at: int = 0) -> Any:
     """A run in which the clock shows these, and then the last for ever; the caller asks for an end at one of them."""
     need_module("pyspark")
-    from ixion.pipelines.progress import Progress
+    from ixion.pipelines.run.progress import Progress
 
     query: Any = Query()
     writer: Any = Writer()
@@ -76,7 +76,7 @@ def test_the_callers_wish_counts() -> None:
 
 def test_iceberg_refuses_to_go_back_in_time_and_that_is_reported() -> None:
     need_module("pyspark")
-    from ixion.pipelines.explain import explain
+    from ixion.pipelines.spark.explain import explain
 
     said = "java.lang.IllegalArgumentException: Invalid update timestamp 17: before last snapshot log entry at 99"
     error = explain(RuntimeError(f"Job aborted\nCaused by: {said}"))

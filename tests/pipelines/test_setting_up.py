@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from devtools.parts import need_module
-from ixion.pipelines import jars, session
-from ixion.pipelines.broker_address import need_reachable
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.jars import Coordinate
-from ixion.pipelines.java import need_java
-from ixion.pipelines.master import is_one_process
+from ixion.pipelines.source.broker_address import need_reachable
+from ixion.pipelines.spark import jars, session
+from ixion.pipelines.spark.jars import Coordinate
+from ixion.pipelines.spark.java_version import need_java
+from ixion.pipelines.spark.master import is_one_process
 
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><dependencies>{}</dependencies></project>"""

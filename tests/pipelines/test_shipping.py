@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ixion.pipelines.shipping import ship_modules
+from ixion.pipelines.spark.shipped_modules import ship_modules
 
 
 class FakeSpark:

@@ -57,7 +57,7 @@ def test_all_sinks_in_one_pipeline(lab: Lab, capsys: pytest.CaptureFixture[str])
 )
 def test_parquet_at_every_moment(lab: Lab, monkeypatch: pytest.MonkeyPatch, method: str, times: int) -> None:
     """Two moves a batch (half=0 and half=1); the first rename of a batch is that of its list."""
-    from ixion.pipelines.files import Files
+    from ixion.pipelines.spark.hadoop_files import Files
 
     lab.send(*sent(10))
     with monkeypatch.context() as patch:

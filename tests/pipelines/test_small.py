@@ -24,7 +24,7 @@ class Session:
 
 
 def test_settings_follow_the_size_of_the_batch() -> None:
-    from ixion.pipelines.small import FEW, SmallBatches
+    from ixion.pipelines.batch.small_batches import FEW, SmallBatches
 
     session, batches = Session(), SmallBatches()
     spark = cast("SparkSession", session)
@@ -40,8 +40,8 @@ def test_settings_follow_the_size_of_the_batch() -> None:
 def test_the_size_of_a_batch_is_counted_from_its_offsets(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, few: int, wanted: str
 ) -> None:
-    from ixion.pipelines import small
-    from ixion.pipelines.batch import BatchWriter
+    from ixion.pipelines.batch import small_batches as small
+    from ixion.pipelines.batch.write import BatchWriter
 
     seen: list[Any] = []
     write = BatchWriter._write

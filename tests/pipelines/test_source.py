@@ -95,8 +95,8 @@ def test_unknown_topics_name_the_nearest(lab: Lab) -> None:
 
 
 def test_following_goes_on_until_it_is_stopped(lab: Lab) -> None:
-    from ixion.pipelines.figures import BatchFigures
-    from ixion.pipelines.progress import Progress
+    from ixion.pipelines.batch.metrics import BatchFigures
+    from ixion.pipelines.run.progress import Progress
 
     held: list[Progress] = []
     batches: list[BatchFigures] = []

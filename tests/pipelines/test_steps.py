@@ -120,8 +120,8 @@ def test_a_table_that_is_joined_may_change_from_batch_to_batch(lab: Lab) -> None
     """In the middle of a run, as each batch reads it anew."""
     import threading
 
-    from ixion.pipelines.figures import BatchFigures
-    from ixion.pipelines.progress import Progress
+    from ixion.pipelines.batch.metrics import BatchFigures
+    from ixion.pipelines.run.progress import Progress
 
     table = lab.folder / "colours.csv"
     table.write_text("id,colour\na,red\n")
@@ -200,7 +200,7 @@ def test_an_expectation_can_stop_the_pipeline_before_anything_is_written(lab: La
 
 
 def test_the_plan_grows_with_the_number_of_expectations(spark: SparkSession) -> None:
-    from ixion.pipelines.expectations import expect, expect_result
+    from ixion.pipelines.batch.expectations import expect, expect_result
     from ixion.pipelines.spec.pipeline import Expectation
 
     rows = expect_result(spark.range(3), [])
@@ -222,7 +222,7 @@ def test_a_record_is_judged_once_even_if_the_judgement_depends_on_chance(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, on: str
 ) -> None:
     """Also if the run ends when the first table is written, and the batch is taken up again."""
-    from ixion.pipelines.batch import BatchWriter
+    from ixion.pipelines.batch.write import BatchWriter
 
     text = f"""
 [format]
@@ -254,7 +254,7 @@ path = "other"
 
 
 def test_which_rows_might_change_from_one_pass_to_the_next(spark: SparkSession, tmp_path: Path) -> None:
-    from ixion.pipelines.kept import may_change
+    from ixion.pipelines.batch.stable_rows import may_change
 
     (tmp_path / "colours.csv").write_text("id,colour\n1,red\n")
     spark.read.csv(str(tmp_path / "colours.csv"), header=True).createOrReplaceTempView("colours")
@@ -277,10 +277,12 @@ def test_which_rows_might_change_from_one_pass_to_the_next(spark: SparkSession, 
 
 
 def test_a_batch_that_does_not_add_up_fails(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ixion.pipelines.parsing import quarantined
+    from ixion.pipelines.formats.parse import quarantined
 
-    monkeypatch.setattr("ixion.pipelines.batch.quarantined", lambda frame: quarantined(frame).where("offset <> 1"))
-    monkeypatch.setattr("ixion.pipelines.collected.MOST", 1)
+    monkeypatch.setattr(
+        "ixion.pipelines.batch.write.quarantined", lambda frame: quarantined(frame).where("offset <> 1")
+    )
+    monkeypatch.setattr("ixion.pipelines.batch.bad_records.MOST", 1)
     lab.send({"n": 1}, "bad", "worse")
     with pytest.raises(PipelineError, match="batch 0 does not add up: 2 records are bad, 1 are in quarantine"):
         lab.run(f'[format]\ntype = "json"\nschema = "n INT"\n{OUT}')

@@ -187,8 +187,9 @@ def test_no_jvm_stays_when_a_command_is_ended_while_spark_starts(lab: Lab, how: 
     else:
         process.send_signal({"interrupt": signal.SIGINT, "terminate": signal.SIGTERM, "kill": signal.SIGKILL}[how])
     said = process.communicate(timeout=PATIENCE_S)[1]
-    expected = {"terminate": -signal.SIGTERM, "kill": -signal.SIGKILL}.get(how, 130)
-    assert process.returncode == expected, said
+    # A command ends itself with 128 + the signal, unless the signal came before it had installed its handlers.
+    expected = {"terminate": {143, -signal.SIGTERM}, "kill": {-signal.SIGKILL}}.get(how, {130})
+    assert process.returncode in expected, said
     assert "Traceback" not in said
     until_gone(process.pid)
 

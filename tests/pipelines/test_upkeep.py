@@ -19,7 +19,7 @@ from tests.pipelines.support import PATIENCE_S, Lab, column
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ixion.pipelines.upkept import Upkept
+    from ixion.pipelines.upkeep.results import Upkept
 
 FORMAT = '[format]\ntype = "json"\nschema = "n INT, half INT"\n'
 UPKEEP = "[sinks.upkeep]\ncompact_below_mb = 1\n"
@@ -50,7 +50,7 @@ def test_parquet_files_are_joined(lab: Lab) -> None:
 
 
 def test_groups_just_reach_the_size_that_is_wanted(spark_parts: None) -> None:
-    from ixion.pipelines.joining import groups
+    from ixion.pipelines.upkeep.join_parquet import groups
 
     files = [(f"{number}", 40) for number in range(7)]
     assert list(groups(files, 100)) == [["0", "1", "2"], ["3", "4", "5"]]  # one alone stays as it is
@@ -65,7 +65,7 @@ def test_joined_files_keep_every_column(spark: SparkSession, tmp_path: Path) -> 
 
     from ixion.pipelines.spec.sinks import TableSink
     from ixion.pipelines.spec.upkeep import UpkeepSpec
-    from ixion.pipelines.upkeep import look_after
+    from ixion.pipelines.upkeep.tables import look_after
 
     table = tmp_path / "out"
     table.mkdir()
@@ -106,8 +106,8 @@ def test_at_every_moment_of_a_join_no_row_is_there_twice_and_a_cut_loses_none(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder is looked at before every removal and rename; the process ends before one after the other."""
-    from ixion.pipelines.files import Files
     from ixion.pipelines.sinks.parquet import ParquetWriter
+    from ixion.pipelines.spark.hadoop_files import Files
 
     sent = numbers(lab)
     text = FORMAT + '[[sinks]]\ntype = "parquet"\npath = "out"\n'
@@ -195,10 +195,10 @@ def test_upkeep_of_delta_and_iceberg_by_their_own_means(lab: Lab) -> None:
 @pytest.mark.timeout(1800)
 def test_upkeep_beside_a_run_that_goes_on(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are joined, and all that no version has are removed at once, while batches come."""
-    from ixion.cli.pipeline_metrics import FiguresPage
-    from ixion.pipelines.progress import Progress
+    from ixion.cli.pipeline.metrics import FiguresPage
+    from ixion.pipelines.run.progress import Progress
 
-    monkeypatch.setattr("ixion.pipelines.upkeep_times.LOOK_S", 0.5)
+    monkeypatch.setattr("ixion.pipelines.upkeep.schedule.LOOK_S", 0.5)
     text = f'{FORMAT}[[sinks]]\ntype = "delta"\npath = "out"\n{UPKEEP}every = "1 ms"\nkeep = "1 ms"\n'
     page, held, warnings = FiguresPage(["p"]), list[Progress](), list[str]()
     arrived, saved = Semaphore(0), Event()
@@ -252,7 +252,7 @@ def test_a_batch_that_is_to_come_again_stays_known_to_its_table(lab: Lab, monkey
 
 
 def test_ctrl_c_twice_ends_upkeep_too(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ixion.cli.pipeline_run import Job, run_job
+    from ixion.cli.pipeline.job import Job, run_job
 
     sent = numbers(lab, 4)
     done: list[str] = []
@@ -262,7 +262,7 @@ def test_ctrl_c_twice_ends_upkeep_too(lab: Lab, monkeypatch: pytest.MonkeyPatch)
             os.kill(os.getpid(), signal.SIGINT)
             done.append(name)
 
-    monkeypatch.setattr("ixion.pipelines.upkeep_times.look_after", endless)
+    monkeypatch.setattr("ixion.pipelines.upkeep.schedule.look_after", endless)
     job = Job(lab.folder / "p.toml", None, None, "", False)
     job.pipeline = lab.pipeline(f'{FORMAT}[[sinks]]\ntype = "parquet"\npath = "out"\n{UPKEEP}')
     job.spark = lab.spark

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from devtools.parts import need_module
-from ixion.pipelines.checkpoint import Checkpoint, open_checkpoint
+from ixion.pipelines.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from ixion.pipelines.errors import PipelineError, SpecError
 from ixion.pipelines.spec import read_spec
 from ixion.pipelines.spec.sinks import TableSink
@@ -20,7 +20,7 @@ from ixion.pipelines.spec.upkeep import UpkeepSpec
 from ixion.pipelines.spec.upsert import UpsertSpec
 
 if TYPE_CHECKING:
-    from ixion.pipelines.upkeep_times import Keeper
+    from ixion.pipelines.upkeep.schedule import Keeper
 
 NOW = datetime(2026, 1, 31, 8, tzinfo=UTC)
 HOURLY = UpkeepSpec(keep_ms=1, every_ms=3_600_000)
@@ -41,8 +41,8 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """Tables that were looked after, and whether beside a run."""
     need_module("pyspark")
-    from ixion.pipelines import upkeep_times
-    from ixion.pipelines.upkept import Upkept
+    from ixion.pipelines.upkeep import schedule as upkeep_times
+    from ixion.pipelines.upkeep.results import Upkept
 
     seen: list[tuple[str, bool]] = []
 
@@ -55,7 +55,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
 
 
 def keeper(checkpoint: Checkpoint, now: datetime = NOW, tables: tuple[TableSink, ...] = TABLES, **more: Any) -> Keeper:
-    from ixion.pipelines.upkeep_times import Keeper
+    from ixion.pipelines.upkeep.schedule import Keeper
 
     return Keeper(tables, "p", more.pop("spark", SPARK), checkpoint, now=lambda: now, **more)
 
@@ -115,7 +115,7 @@ def test_a_run_waits_for_upkeep_and_not_for_a_run(checkpoint: Checkpoint) -> Non
 def test_in_a_run_that_goes_on_changed_tables_wait_for_the_gate(
     checkpoint: Checkpoint, looked: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ixion.pipelines import upkeep_times
+    from ixion.pipelines.upkeep import schedule as upkeep_times
 
     class Session:
         def newSession(self) -> Session:  # noqa: N802 - as Spark calls it
@@ -150,7 +150,7 @@ def test_upkeep_that_fails_is_reported_and_tried_the_next_time(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     need_module("pyspark")
-    from ixion.pipelines import upkeep_times
+    from ixion.pipelines.upkeep import schedule as upkeep_times
 
     class Session:
         def __getattr__(self, name: str) -> Any:
@@ -179,7 +179,7 @@ def test_upkeep_that_fails_is_reported_and_tried_the_next_time(
 
 def test_young_versions_are_kept_while_a_run_may_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     need_module("pyspark")
-    from ixion.pipelines import upkeep
+    from ixion.pipelines.upkeep import tables as upkeep
 
     kept = []
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ixion.pipelines.errors import PipelineError, SpecError
-    from ixion.pipelines.parsing import accepted, parse
-    from ixion.pipelines.parsing import quarantined as quarantine
+    from ixion.pipelines.formats.parse import accepted, parse
+    from ixion.pipelines.formats.parse import quarantined as quarantine
     from ixion.pipelines.pipeline import Pipeline
-    from ixion.pipelines.session import open_session
     from ixion.pipelines.sinks.make import write_table
     from ixion.pipelines.sinks.topic import once
-    from ixion.pipelines.source import read_topic
+    from ixion.pipelines.source.read import read_topic
+    from ixion.pipelines.spark.session import open_session
 
 __all__ = [
     "Pipeline",
@@ -35,12 +35,12 @@ _HOMES: Final = {
     "Pipeline": "pipeline",
     "PipelineError": "errors",
     "SpecError": "errors",
-    "accepted": "parsing",
+    "accepted": "formats.parse",
     "once": "sinks.topic",
-    "open_session": "session",
-    "parse": "parsing",
-    "quarantine": "parsing:quarantined",
-    "read_topic": "source",
+    "open_session": "spark.session",
+    "parse": "formats.parse",
+    "quarantine": "formats.parse:quarantined",
+    "read_topic": "source.read",
     "write_table": "sinks.make",
 }
 

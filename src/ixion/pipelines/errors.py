@@ -17,3 +17,10 @@ class PipelineError(Exception):
 
 class SpecError(PipelineError):
     """The pipeline file cannot be accepted; `where` is its name and, if known, the line."""
+
+
+class NoSparkError(PipelineError):
+    """Raised where Spark is first needed; the hint installs what the extra `spark` does."""
+
+    def __init__(self) -> None:
+        super().__init__("pyspark is not installed", hint='pip install "pyspark>=4.0,<4.1" pyarrow')

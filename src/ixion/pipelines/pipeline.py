@@ -11,20 +11,20 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from ixion.pipelines.backfill import Backfill, Backfilled
-from ixion.pipelines.catalogs import register_catalogs
-from ixion.pipelines.checkpoint import Checkpoint, open_checkpoint
+from ixion.pipelines.batch.metrics import BatchFigures, RunFigures
+from ixion.pipelines.batch.plan import Stream, build_stream
+from ixion.pipelines.batch.steps import need_columns
+from ixion.pipelines.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.explain import explain
-from ixion.pipelines.figures import BatchFigures, RunFigures
-from ixion.pipelines.files import Files
-from ixion.pipelines.orders import order_events
-from ixion.pipelines.progress import Progress
-from ixion.pipelines.registered import settle_writers
-from ixion.pipelines.replay import Replay, Replayed
-from ixion.pipelines.running import Running
-from ixion.pipelines.schema import refuse_registry_records, settle_schema
-from ixion.pipelines.session import jvm_pid, opened, start_spark
+from ixion.pipelines.formats.registry_records import settle_writers
+from ixion.pipelines.formats.schema import refuse_registry_records, settle_schema
+from ixion.pipelines.run.backfill import Backfill, Backfilled
+from ixion.pipelines.run.doctor import Diagnosis, examine
+from ixion.pipelines.run.mend import Mend
+from ixion.pipelines.run.moved_keys import refuse_moved_keys
+from ixion.pipelines.run.progress import Progress
+from ixion.pipelines.run.replay import Replay, Replayed
+from ixion.pipelines.run.run import Run
 from ixion.pipelines.sinks.change import Change
 from ixion.pipelines.sinks.evolve import apply_changes, plan_changes
 from ixion.pipelines.sinks.fit import add_columns, existing_table, refuse_other_quarantine, refuse_unfit
@@ -32,14 +32,17 @@ from ixion.pipelines.sinks.iceberg import iceberg_name
 from ixion.pipelines.sinks.make import make_writer
 from ixion.pipelines.sinks.shape import columns, plan_shape, shape_of
 from ixion.pipelines.sinks.upsert import stored
+from ixion.pipelines.source.example_orders import order_events
+from ixion.pipelines.source.topics import find_topics, need_sink_brokers
+from ixion.pipelines.spark.catalogs import register_catalogs
+from ixion.pipelines.spark.explain import explain
+from ixion.pipelines.spark.hadoop_files import Files
+from ixion.pipelines.spark.session import jvm_pid, opened, start_spark
 from ixion.pipelines.spec import PipelineSpec, load_spec
 from ixion.pipelines.spec.sinks import TableSink, TopicSink
 from ixion.pipelines.spec.source import Start
-from ixion.pipelines.steps import need_columns
-from ixion.pipelines.stream import Stream, build_stream
-from ixion.pipelines.topics import find_topics, need_sink_brokers
-from ixion.pipelines.upkeep_times import Keeper
-from ixion.pipelines.upkept import Upkept
+from ixion.pipelines.upkeep.results import Upkept
+from ixion.pipelines.upkeep.schedule import Keeper
 
 FOLLOW_MS: Final = 1000  # default between two batches when following
 
@@ -83,7 +86,7 @@ class Pipeline:
     ) -> Iterator[SparkSession]:
         """Spark with everything that this pipeline needs; arguments override the file.
 
-        MAKE_ARCHIVE: if there is no class archive (see `archive`), create one after a successful end.
+        MAKE_ARCHIVE: if there is no class archive (see `class_archive`), create one after a successful end.
         """
         starting = start_spark(
             self.spec, master=master, conf=conf, jars=jars, make_archive=make_archive, verbose=verbose
@@ -121,8 +124,9 @@ class Pipeline:
         STAGE is called with the present step until the first batch, WARN with problems that do not stop the run, UPKEPT
         with the result of upkeep.
 
-        A new checkpoint does not know what tables already have; AGAIN allows adding to them. A half-written batch is
-        finished by the rules it began with (see `rules`), unless NEW_RULES.
+        A new checkpoint does not know what tables already have, and a restored one does not know it exactly; AGAIN
+        allows adding to them, and going on without what they lack. A half-written batch is
+        finished by the rules it began with (see `rules_begun_with`), unless NEW_RULES.
         """
         with _explained():
             stage("checking tables and checkpoint")
@@ -134,18 +138,19 @@ class Pipeline:
                 pause_ms = every_ms or self.spec.every_ms or FOLLOW_MS
                 if new_rules:
                     checkpoint.remember_rules(self.spec.rules)
-                running = Running(
+                run = Run(
                     self.spec,
                     spark,
                     checkpoint,
                     lambda spec: Pipeline(spec)._stream(spark, checkpoint, pin=True),
+                    again=again,
                     report=report,
                     started=started,
                     stage=stage,
                     warn=warn,
                     upkept=upkept,
                 )
-                return running.go(pause_ms if follow else None)
+                return run.go(pause_ms if follow else None)
 
     def replay(
         self, spark: SparkSession, *, where: str | None = None, dry: bool = False, even_deleted: bool = False
@@ -178,6 +183,25 @@ class Pipeline:
                 topics = find_topics(spark, self.spec.source, checkpoint)
                 backfill = self._backfill(spark, checkpoint)
                 return backfill.go(topics, first, end, dry=dry, even_deleted=even_deleted, report=report)
+
+    def mend(
+        self, spark: SparkSession, *, dry: bool = False, report: Callable[[BatchFigures], None] = lambda _: None
+    ) -> Backfilled:
+        """Read again what tables have lost, because they were deleted or restored from a backup."""
+        with _explained():
+            checkpoint = self._used_checkpoint(spark)
+            with checkpoint.locked(jvm_pid(spark)):
+                find_topics(spark, self.spec.source, checkpoint)
+                build = lambda spec: Pipeline(spec)._stream(spark, checkpoint, pin=True)  # noqa: E731
+                return Mend(self.spec, spark, checkpoint, build).go(dry=dry, report=report)
+
+    def examine(self, spark: SparkSession) -> Diagnosis:
+        """Compare topics, checkpoint and tables, partition by partition; change nothing."""
+        with _explained():
+            register_catalogs(self.spec, spark)
+            checkpoint = self.checkpoint(spark)
+            checkpoint.refuse_foreign(self.spec)
+            return examine(self.spec, spark, checkpoint)
 
     def upkeep(self, spark: SparkSession, *, due: bool = False) -> list[Upkept]:
         """Do the upkeep of the tables, at any time: see `upkeep` for what waits while a run is active. With DUE, only
@@ -239,6 +263,7 @@ class Pipeline:
         checkpoint.refuse_foreign(spec)
         topics = find_topics(spark, spec.source, checkpoint)
         need_sink_brokers(spark, spec.sinks)
+        refuse_moved_keys(spec, checkpoint, {name: len(topic.end) for name, topic in topics.items()})
         refuse_registry_records(spark, spec, topics, checkpoint)
         if evolve and not existing_table(self._tables()[0], spark).columns:
             raise PipelineError(f"there is no table {self._tables()[0].label}")

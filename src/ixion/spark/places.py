@@ -11,7 +11,7 @@ from ixion.clients.admin.runner import AdminRunner
 from ixion.clients.admin.starts import find_topic, offsets_at
 from ixion.clients.admin.topics import list_topics
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.spark.options import EARLIEST_OFFSET, LATEST_OFFSET, Edge, Options
 
 CONNECT_MS: Final = 10_000.0  # for one address; then the next one is tried

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from ixion.clients.admin.offsets import EARLIEST, LATEST
 from ixion.clients.consumer.ranges import read_ranges
 from ixion.clients.metadata import TopicPartition
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.spark import places
 from ixion.spark.archives import spare_archives
 from ixion.spark.memory import keep_freed_memory

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.inner import ddl
+from ixion.pipelines.formats.nested_fields import ddl
 from ixion.pipelines.sinks.change import Change
 from ixion.pipelines.sinks.iceberg import iceberg_name
 from ixion.pipelines.spec.sinks import TableSink

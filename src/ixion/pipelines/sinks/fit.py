@@ -22,11 +22,11 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from ixion.pipelines.columns import RECORD_TYPES
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.files import Files, one_path
+from ixion.pipelines.formats.added_columns import RECORD_TYPES
 from ixion.pipelines.sinks.evolve import apply_changes, is_wider, plan_changes
 from ixion.pipelines.sinks.iceberg import iceberg_name
+from ixion.pipelines.spark.hadoop_files import Files, one_path
 from ixion.pipelines.spec.sinks import TableSink
 
 _WHOLE: Final = ("byte", "short", "integer", "long")  # each fits into the next

@@ -5,7 +5,7 @@
     7   Basel   12:00                 true
 
 Each change is a version. It is valid from its own value in the order column until that of the next version. A batch
-reads all versions of its keys from the table, adds its own, chains them anew, and merges the rows that differ. So a
+reads all versions of its keys from the table, adds its own, chains them again, and merges the rows that differ. So a
 change may arrive late: one of 10:30 lands between the two above. Merging a batch again changes nothing.
 
 A delete ends the version before it. Ordered by offset, no change arrives late, so the delete itself is not stored

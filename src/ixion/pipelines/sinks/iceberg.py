@@ -13,6 +13,10 @@ run. Later batches cannot be in the table, because Spark repeats only the last b
 
 The summary of each snapshot names writer and batch too, for readers of the metadata. Tables of older versions of ixion
 have only the summaries, so these are searched as well.
+
+Properties survive a rollback of the table, rows do not. So the summary also tells what the table has then (see
+`reached`); it is looked for from the present snapshot back. If the snapshots have expired, the property of that name
+tells it.
 """
 
 from __future__ import annotations
@@ -25,10 +29,12 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ixion.pipelines.java_classes import java_class
 from ixion.pipelines.sinks.base import Batch, writers_of
 from ixion.pipelines.sinks.fill import with_all_columns
+from ixion.pipelines.sinks.reached import KEY, Reached, nothing, reached_of
+from ixion.pipelines.sinks.reached import PROPERTY as REACHED
 from ixion.pipelines.sinks.shape import partition_column
+from ixion.pipelines.spark.java_classes import java_class
 from ixion.pipelines.spec.sinks import TableSink
 
 WRITER: Final = "ixion-writer"  # in the summary of a snapshot
@@ -45,13 +51,18 @@ class IcebergWriter:
         self.table: Final = iceberg_name(sink, spark)
         self._spark: Final = spark
         self._asked = False
+        self._last: int | None = None  # number of the last batch in the table
 
     def has(self, batch: Batch) -> bool:
         if self._asked:
             return False
         self._asked = True
-        if self._last_batches().get(batch.writer, -1) >= batch.number:
+        self._last = self.last(batch)
+        there = self.reached(batch)
+        if batch.is_done(there, self._last):
             return True
+        if batch.reached is not None and there is not None:
+            return False
         summary = F.col("summary")
         return self._any_snapshot((summary[WRITER] == batch.writer) & (summary[NUMBER].cast("long") >= batch.number))
 
@@ -62,7 +73,7 @@ class IcebergWriter:
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         """Write all rows of FRAME, unless the table already has the batch."""
-        if self._last_batches().get(batch.writer, -1) >= batch.number:
+        if batch.reached is None and self.last(batch) >= batch.number:
             return
         self.create(frame.where(F.lit(False)))
         staged = uuid.uuid4().hex
@@ -85,23 +96,66 @@ class IcebergWriter:
                 self._spark.sql(f"ALTER TABLE {self.table} WRITE ORDERED BY {', '.join(self.sink.sort_by)}")
 
     def note(self, batch: Batch) -> None:
-        """Note that the table has BATCH, whose rows another commit has added."""
-        self._load().updateProperties().set(f"{PROPERTY}{batch.writer}", str(batch.number)).commit()
+        """Note that the table has BATCH, whose rows another commit has added: a MERGE takes no summary. So a snapshot
+        without files tells what the table has then."""
+        number = self._place(batch)
+        transaction = self._load().newTransaction()
+        if batch.reached is not None:
+            self._summarised(transaction.newAppend(), batch, number).commit()
+        self._noted(transaction.updateProperties(), batch, number).commit()
+        transaction.commitTransaction()
+        self._last = number
         refresh(self.table, self._spark)
+
+    def last(self, batch: Batch) -> int:
+        return self._last_batches().get(batch.writer, -1)
+
+    def reached(self, batch: Batch) -> Reached | None:
+        return self._told(self._load(), batch.writer) if self._spark.catalog.tableExists(self.table) else None
+
+    def _told(self, table: Any, writer: str) -> Reached | None:
+        """What the newest snapshot of WRITER tells; the property, if snapshots have expired. If none has, the table was
+        rolled back to before all of them."""
+        branch, noted = _branch(self.sink), reached_of(table.properties().get(f"{REACHED}{writer}"), writer)
+        snapshot = table.snapshot(branch) if branch else table.currentSnapshot()
+        while snapshot is not None:
+            if (found := reached_of(snapshot.summary().get(KEY), writer)) is not None:
+                return found
+            parent = snapshot.parentId()
+            if parent is None:
+                return nothing(writer) if noted else None
+            snapshot = table.snapshot(parent)
+        return noted
+
+    def _place(self, batch: Batch) -> int:
+        if self._last is None:
+            self._last = self.last(batch)
+        return batch.place(self._last)
+
+    def _summarised(self, update: Any, batch: Batch, number: int) -> Any:
+        update = update.set(WRITER, batch.writer).set(NUMBER, str(number))
+        if batch.reached is not None:
+            update = update.set(KEY, batch.reached.to_text())
+        branch = _branch(self.sink)
+        return update.toBranch(branch) if branch else update
+
+    def _noted(self, update: Any, batch: Batch, number: int) -> Any:
+        update = update.set(f"{PROPERTY}{batch.writer}", str(number))
+        return update.set(f"{REACHED}{batch.writer}", batch.reached.to_text()) if batch.reached else update
 
     def _commit(self, staged: str, batch: Batch) -> None:
         table = self._load()
         writes = java_class(self._spark, "org.apache.iceberg.spark.FileRewriteCoordinator").get()
         files = writes.fetchNewFiles(table, staged).iterator()
         transaction = table.newTransaction()
-        append = transaction.newAppend().set(WRITER, batch.writer).set(NUMBER, str(batch.number))
-        if branch := _branch(self.sink):
-            append = append.toBranch(branch)
+        number = self._place(batch)
+        append = self._summarised(transaction.newAppend(), batch, number)
         while files.hasNext():
             append.appendFile(files.next())
         append.commit()
-        transaction.updateProperties().set(f"{PROPERTY}{batch.writer}", str(batch.number)).commit()
+        self._noted(transaction.updateProperties(), batch, number).commit()
         transaction.commitTransaction()
+        self._last = number
         writes.clearRewrite(table, staged)
         refresh(self.table, self._spark)
 

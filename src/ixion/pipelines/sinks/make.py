@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ixion.pipelines.files import Files
-from ixion.pipelines.sinks.base import Batch, Writer
+from ixion.pipelines.sinks.base import Batch, Table, Writer
 from ixion.pipelines.sinks.console import ConsoleWriter
 from ixion.pipelines.sinks.delta import DeltaWriter
 from ixion.pipelines.sinks.iceberg import IcebergWriter
 from ixion.pipelines.sinks.parquet import ParquetWriter
 from ixion.pipelines.sinks.topic import TopicWriter
 from ixion.pipelines.sinks.upsert import UpsertWriter
+from ixion.pipelines.spark.hadoop_files import Files
 from ixion.pipelines.spec.sinks import Sink, TableSink, TopicSink
 
 
@@ -20,6 +20,10 @@ def make_writer(sink: Sink, spark: SparkSession) -> Writer:
         return TopicWriter(sink)
     if not isinstance(sink, TableSink):
         return ConsoleWriter(sink)
+    return make_table(sink, spark)
+
+
+def make_table(sink: TableSink, spark: SparkSession) -> Table:
     if sink.format in ("delta", "iceberg"):
         table = DeltaWriter(sink, spark) if sink.format == "delta" else IcebergWriter(sink, spark)
         return UpsertWriter(sink, table, spark) if sink.upsert else table

@@ -9,7 +9,7 @@ point:
     3  move       lake/orders/day=2026-01-31/shop-….parquet          one rename for each file
     4  clean up   the staging folder
 
-Killed during 1: there is no list, and the batch is written anew. Killed after 2: the list exists, so the batch is
+Killed during 1: there is no list, and the batch is written again. Killed after 2: the list exists, so the batch is
 decided. When Spark repeats it, its rows are not computed again (they might be split into other files); the missing
 moves are made. A reader sees each row at most once at every moment, and exactly once when the batch is complete.
 
@@ -23,12 +23,14 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
-from ixion.pipelines.files import Files
 from ixion.pipelines.sinks.base import Batch
+from ixion.pipelines.sinks.reached import KEY, Reached, reached_of
+from ixion.pipelines.spark.hadoop_files import Files
 from ixion.pipelines.spec.sinks import TableSink
 
 KEPT: Final = 100  # lists of moves kept for people who look into a problem; only the newest is needed
@@ -45,27 +47,46 @@ class ParquetWriter:
         self.staging: Final = f"{parent}/.{name}.staging"
 
     def has(self, batch: Batch) -> bool:
-        listed = self._list(batch)
-        if not self._files.exists(listed):
-            return False
-        self.finish(listed, self._stage(batch))
-        return True
+        last = self.last(batch)
+        if batch.reached is None:
+            there, done = batch, self._files.exists(self._list(batch))
+        else:  # the newest list may be of a batch whose moves are not all made yet
+            there, done = replace(batch, number=last), batch.is_done(self.reached(batch), last)
+        if done:
+            self.finish(self._list(there), self._stage(there))
+        return done
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         if self.has(batch):
             return
+        batch = replace(batch, number=batch.place(self.last(batch)))
         self._files.remove(self._stage(batch))
         # Each attempt has its own folder: tasks that still run after their driver was killed cannot write into it.
         attempt = uuid.uuid4().hex[:8]
         stage = f"{self._stage(batch)}/{attempt}"
         frame.write.partitionBy(*self.sink.partition_by).options(**self.sink.options).parquet(stage)
         moves = [(f"{attempt}/{staged}", final) for staged, final in self._moves(stage, batch)]
-        self._files.write_new(self._list(batch), json.dumps({"moves": moves}, indent=1))
+        self._files.write_new(self._list(batch), json.dumps({"moves": moves, **_told(batch)}, indent=1))
         self.finish(self._list(batch), self._stage(batch))
         self._forget(batch)
 
     def knows(self, pipeline: str) -> bool:
         return any(name != "joins" for name in self._files.names(f"{self.table}/_ixion/{pipeline}"))
+
+    def last(self, batch: Batch) -> int:
+        return max((int(name.removesuffix(".json")) for name in self._lists(batch)), default=-1)
+
+    def reached(self, batch: Batch) -> Reached | None:
+        names = self._lists(batch)
+        if not names:
+            return None
+        return reached_of(json.loads(self._files.read(f"{self._folder(batch)}/{max(names)}")).get(KEY), batch.writer)
+
+    def _lists(self, batch: Batch) -> list[str]:
+        return [name for name in self._files.names(self._folder(batch)) if name.endswith(".json")]
+
+    def _folder(self, batch: Batch) -> str:
+        return f"{self.table}/_ixion/{batch.pipeline}/{batch.query}"
 
     def finish(self, listed: str, stage: str) -> None:
         """Make the moves of a list that are still missing."""
@@ -92,10 +113,14 @@ class ParquetWriter:
         self._files.remove(self._list(old))
 
     def _list(self, batch: Batch) -> str:
-        return f"{self.table}/_ixion/{batch.pipeline}/{batch.query}/{batch.number:09d}.json"
+        return f"{self._folder(batch)}/{batch.number:09d}.json"
 
     def _stage(self, batch: Batch) -> str:
         return f"{self.staging}/{batch.pipeline}/{batch.query}/{batch.number:09d}"
+
+
+def _told(batch: Batch) -> dict[str, Any]:
+    return {} if batch.reached is None else {KEY: batch.reached.to_text()}
 
 
 def joined_name(pipeline: str, mark: str, staged: str) -> str:

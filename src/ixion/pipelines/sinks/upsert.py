@@ -27,18 +27,19 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ixion.pipelines.debezium import OP
+from ixion.pipelines.batch.steps import need_columns
 from ixion.pipelines.errors import PipelineError
-from ixion.pipelines.inner import has_objects
+from ixion.pipelines.formats.debezium import OP
+from ixion.pipelines.formats.nested_fields import has_objects
 from ixion.pipelines.sinks.base import Batch
 from ixion.pipelines.sinks.delta import DeltaWriter
 from ixion.pipelines.sinks.fill import with_all_fields
 from ixion.pipelines.sinks.fit import existing_table
 from ixion.pipelines.sinks.history import DELETED, OWN, chain, history_fields, merge_history
 from ixion.pipelines.sinks.iceberg import IcebergWriter, refresh
+from ixion.pipelines.sinks.reached import Reached
 from ixion.pipelines.spec.sinks import TableSink
 from ixion.pipelines.spec.upsert import OFFSET, UpsertSpec
-from ixion.pipelines.steps import need_columns
 
 TOMBSTONE: Final = "kafka_tombstone"  # marks a delete; not stored
 _DELETE: Final = "_delete"
@@ -62,6 +63,12 @@ class UpsertWriter:
     def knows(self, pipeline: str) -> bool:
         return self._table.knows(pipeline)
 
+    def reached(self, batch: Batch) -> Reached | None:
+        return self._table.reached(batch)
+
+    def last(self, batch: Batch) -> int:
+        return self._table.last(batch)
+
     def write(self, frame: DataFrame, batch: Batch) -> None:
         if self._upsert.history:
             self._write_history(frame, batch)
@@ -71,7 +78,7 @@ class UpsertWriter:
         changes = newest(frame, self._upsert, self._upsert.keys)
         if isinstance(self._table, DeltaWriter):
             self._table.create(_empty(changes, columns, self._upsert))
-            with _noted(frame.sparkSession, batch):
+            with _noted(frame.sparkSession, self._table, batch):
                 _merge(f"delta.`{self.sink.path}`", changes, columns, self._upsert)
         else:
             self._table.create(_empty(changes, columns, self._upsert))
@@ -92,7 +99,7 @@ class UpsertWriter:
         table.create(empty)
         if isinstance(table, DeltaWriter):
             there = self._spark.read.format("delta").load(self.sink.path)
-            with _noted(frame.sparkSession, batch):
+            with _noted(frame.sparkSession, table, batch):
                 versions = chain(changes, there, own, upsert, _DELETE)
                 merge_history(f"delta.`{self.sink.path}`", versions, own, upsert, _DELETE)
         else:
@@ -194,13 +201,16 @@ def _quoted(name: str) -> str:
 
 
 @contextmanager
-def _noted(spark: SparkSession, batch: Batch) -> Iterator[None]:
+def _noted(spark: SparkSession, table: DeltaWriter, batch: Batch) -> Iterator[None]:
     """Delta notes writer and number in its commits meanwhile, and skips those that it has noted before."""
-    settings = {"txnAppId": batch.writer, "txnVersion": str(batch.number)}
+    start = "spark.databricks.delta"
+    settings = {f"{start}.write.txnAppId": batch.writer, f"{start}.write.txnVersion": str(table.place(batch))}
+    if batch.reached is not None:
+        settings[f"{start}.commitInfo.userMetadata"] = batch.reached.to_text()
     for name, value in settings.items():
-        spark.conf.set(f"spark.databricks.delta.write.{name}", value)
+        spark.conf.set(name, value)
     try:
         yield
     finally:
         for name in settings:
-            spark.conf.unset(f"spark.databricks.delta.write.{name}")
+            spark.conf.unset(name)

@@ -28,7 +28,7 @@ class SparkSpec:
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
     jars: tuple[str, ...] = ()
-    class_archive: bool = True  # start Spark with a class archive, and create one (see `archive`)
+    class_archive: bool = True  # start Spark with a class archive, and create one (see `class_archive`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class PipelineSpec:
     catalogs: tuple[CatalogSpec, ...] = ()
     spark: SparkSpec = field(default_factory=SparkSpec)
     folder: Path = field(default_factory=Path)  # Python steps are imported from here
-    rules: Mapping[str, Any] = field(default_factory=dict, repr=False)  # format, steps, expectations (see `rules`)
+    rules: Mapping[str, Any] = field(default_factory=dict, repr=False)  # format, steps, expectations (see `spec.rules`)
 
     def formats(self) -> set[str]:
         """The formats of all tables that are read or written, and the drivers of catalogs: they need jars."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from ixion.pipelines.spec.section import Section
 
-SETTINGS: Final = ("mode", "keys", "order", "delete_when", "deletes")
+SETTINGS: Final = ("mode", "keys", "order", "delete_when", "deletes", "keys_stay")
 OFFSET: Final = "kafka_offset"
 _ROWWISE: Final = ("delta", "iceberg")  # tables whose rows can be changed
 
@@ -18,6 +18,7 @@ class UpsertSpec:
     order: str = OFFSET  # a column; of two rows with the same key, the one with the larger value counts
     delete_when: str | None = None  # a SQL predicate; None: tombstones and Debezium's deletes, if the rows have them
     history: bool = False  # scd2: keep the old row when a newer one comes (see `sinks.history`)
+    keys_stay: bool = False  # no key is ever in two partitions, so offsets order its changes whatever happens
     deletes: str = "remove"  # remove the row; or "mark" it, so that a late change does not bring it back
 
 
@@ -42,5 +43,6 @@ def read_upsert(section: Section, kind: str) -> UpsertSpec | None:
         order=order,
         history=mode == "scd2",
         delete_when=section.optional_text("delete_when"),
+        keys_stay=section.flag("keys_stay", False),
         deletes=section.choice("deletes", ("remove", "mark"), "remove" if order == OFFSET else "mark"),
     )

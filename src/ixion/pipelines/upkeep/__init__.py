@@ -1,0 +1,1 @@
+"""Upkeep of tables: what is done to each, when, and the results."""
