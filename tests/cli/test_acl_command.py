@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ixion.cli.app import find
+from ixion.cli.command import Group
+from ixion.cli.needed_rights import NEEDED
 from ixion.testing import Broker
 from tests.apis.guards.secured import secured
 from tests.cli.harness import Ixion
@@ -26,7 +29,7 @@ def ixion(
     monkeypatch.setenv("IXION_MECHANISM", "PLAIN")
     made = Ixion(guarded.bootstrap, capfdbinary, monkeypatch, tmp_path)
     log_in(monkeypatch, tmp_path, "root")
-    made("acl", "remove", "--all")
+    made("acl", "remove", "--yes", "--all")
     return made
 
 
@@ -54,10 +57,10 @@ def test_rules_are_added_listed_and_removed(ixion: Ixion) -> None:
     }
     assert [row["principal"] for row in ixion.jsons("acl", "ls")] == ["User:alice", "User:bob", "User:alice", "User:*"]
     assert [row["name"] for row in ixion.jsons("acl", "ls", "--principal", "alice")] == ["orders", "reports"]
-    assert ixion("acl", "remove", "--principal", "alice", "-t", "orders") == (
+    assert ixion("acl", "remove", "--yes", "--principal", "alice", "-t", "orders") == (
         "removed: ALLOW Read to User:alice from * on Topic:LITERAL:orders\n"
     )
-    assert ixion("acl", "rm", "--principal", "nobody") == ""
+    assert ixion("acl", "rm", "--yes", "--principal", "nobody") == ""
     assert ixion.errors == "ixion: there is no such rule\n"
     assert len(ixion.jsons("acl", "list")) == 3
 
@@ -99,3 +102,39 @@ def test_a_user_without_the_right_learns_that(ixion: Ixion, monkeypatch: pytest.
 )
 def test_mistakes(ixion: Ixion, words: tuple[str, ...], because: str) -> None:
     assert because in ixion.refused("acl", *words, code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "needs"),
+    [
+        (("produce", "orders", "--no-create"), "x\n", "; ixion produce needs Write "),
+        (("consume", "orders", "-e"), "", "; ixion consume needs Read on the topic"),
+        (("consume", "open", "-g", "private", "-e"), "", "; ixion consume needs Read on the group"),
+        (("topic", "create", "other"), "", "; ixion topic create needs Create on the topic"),
+        (("topic", "delete", "orders", "--yes"), "", "; ixion topic delete needs Delete on the topic"),
+        (
+            ("config", "set", "topic", "open", "retention.ms=1"),
+            "",
+            "; ixion config set needs AlterConfigs on the topic",
+        ),
+        (("acl", "list"), "", "; ixion acl list needs Describe on the cluster"),
+    ],
+)
+def test_a_refusal_names_the_missing_operation(
+    ixion: Ixion, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], stdin: str, needs: str
+) -> None:
+    for name in ("orders", "open"):
+        ixion("topic", "create", name, "--if-not-exists")
+        ixion("produce", name, stdin="x\n")
+    ixion("acl", "add", "--allow", "alice", "-o", "describe", "-t", "*")
+    ixion("acl", "add", "--allow", "alice", "-o", "read", "-t", "open")
+    log_in(monkeypatch, tmp_path, "alice")
+    assert needs in ixion.refused(*words, stdin=stdin)
+
+
+def test_every_command_in_the_table_of_rights_exists() -> None:
+    for name in NEEDED:
+        first, *second = name.split()
+        found = find(first)
+        assert isinstance(found, Group) == bool(second)
+        assert not isinstance(found, Group) or found.find(second[0]) is not None

@@ -113,9 +113,9 @@ def test_a_transaction_is_aborted_on_its_partition(ixion: Ixion) -> None:
     ixion("produce", topic, stdin="behind\n")
     assert ixion("consume", topic, "-e", "--read-committed") == ""
     assert f"{topic}-0 has no transaction that begins at offset 7; open are: 0" in ixion.refused(
-        "transaction", "abort", topic, "0", "7"
+        "transaction", "abort", "--yes", topic, "0", "7"
     )
-    assert ixion("transaction", "abort", topic, "0", "0").startswith("aborted the transaction of producer ")
+    assert ixion("transaction", "abort", "--yes", topic, "0", "0").startswith("aborted the transaction of producer ")
     assert ixion("consume", topic, "-e", "--read-committed").split() == ["behind"]
     producer.abort_transaction(20)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ixion.cli import cluster_wait
+from ixion.cli.cluster import wait as cluster_wait
 from ixion.clients import Admin
 from ixion.clients.admin.topics import NewTopic
 from ixion.testing import Cluster
@@ -100,7 +100,7 @@ def test_a_broker_that_dies_meanwhile_is_named_and_its_move_can_be_taken_back(
 
 def test_without_a_throttle_nothing_is_moved(cluster: Cluster, ixion: Ixion, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit of a broker is set on that broker, so one that is paused cannot get it."""
-    monkeypatch.setattr("ixion.cli.cluster_moves.BROKER_S", 0.3)
+    monkeypatch.setattr("ixion.cli.cluster.moves.BROKER_S", 0.3)
     home, away = one_copy(cluster, "orders")
     cluster.pause(away)
     words = ("--to", f"{home},{away}", "-r", "2", "--throttle", "1000", "--execute", "--timeout", "2")
@@ -119,7 +119,7 @@ def test_a_throttle_is_taken_away_from_all_that_answer(
     ixion("cluster", "reassign", "orders", "--to", f"{home},{away}", "-r", "2", "--throttle", "9000", "--execute")
     assert "throttled" not in ixion("config", "get", "topic", "orders") + ixion("config", "get", "broker", str(away))
     cluster.pause(away)
-    monkeypatch.setattr("ixion.cli.cluster_moves.BROKER_S", 0.3)
+    monkeypatch.setattr("ixion.cli.cluster.moves.BROKER_S", 0.3)
     assert "cancelled 0 moves" in ixion("cluster", "reassign", "orders", "--cancel")
     assert f"broker {away} keeps a throttle" in ixion.errors
     assert f"ixion config unset broker {away} leader.replication.throttled.rate" in ixion.errors
@@ -159,7 +159,7 @@ def test_drain_names_the_command_that_takes_it_back(
         raise KeyboardInterrupt
 
     on_note(monkeypatch, leave)
-    monkeypatch.setattr("ixion.cli.cluster_moves.BROKER_S", 0.3)
+    monkeypatch.setattr("ixion.cli.cluster.moves.BROKER_S", 0.3)
     ixion("cluster", "drain", str(home), "--execute", code=130)
     assert "`ixion cluster reassign orders --cancel` cancels them" in ixion.errors
     assert "cancelled 1 move" in ixion("cluster", "reassign", "orders", "--cancel")
@@ -185,7 +185,7 @@ def test_a_topic_that_is_being_deleted_is_not_said_to_exist(cluster: Cluster, ix
     cluster.create_topic("orders")
     away = idle(cluster, cluster.controller)
     cluster.kill(away)
-    ixion("topic", "delete", "orders")
+    ixion("topic", "delete", "--yes", "orders")
     for more in ([], ["--if-not-exists"]):
         said = ixion.refused("topic", "create", "orders", *more)
         assert f"topic 'orders' is being deleted; its replicas on {away} go when these brokers are back" in said

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.cli.cluster_plan import spread
+from ixion.cli.cluster.plan import spread
 from ixion.cli.command import UsageError
 from ixion.clients.metadata import TopicPartition
 

@@ -143,3 +143,19 @@ def test_in_fish(broker: Broker, tmp_path: Path) -> None:
     assert complete("ixion whe") == ["wheel\tWatch a live timing wheel."]
     assert complete("ixion topic describe pay") == ["payments"]
     assert [line.split("\t")[0] for line in complete("ixion dump data")] == ["data.log"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("topic create t --config retention.m", ["retention.ms="]),
+        ("topic alter t --unset retention.m", ["retention.ms"]),
+        ("config set topic t cleanup.p", ["cleanup.policy="]),
+        ("config get topic t cleanup.p", ["cleanup.policy"]),
+        ("config unset broker 1 log.retention.h", ["log.retention.hours"]),
+        ("config set group g consumer.heartbeat", ["consumer.heartbeat.interval.ms="]),
+        ("config set logger 1 ix", []),
+    ],
+)
+def test_names_of_settings(line: str, expected: list[str]) -> None:
+    assert [name for name, _ in candidates(line.split())] == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,11 +11,11 @@ import sys
 import pytest
 from confluent_kafka import Producer
 
-from ixion.cli.consume_format import local_time, writer
+from ixion.cli.consume.format import local_time, writer
 from ixion.clients.metadata import TopicPartition
-from ixion.records.batch import BatchView
-from ixion.records.builder import BatchBuilder
-from ixion.records.record import Record
+from ixion.language.records.batch import BatchView
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.record import Record
 from tests.cli.harness import Ixion
 
 PLACE = TopicPartition("orders", 3)
@@ -228,3 +229,28 @@ def test_a_template_that_cannot_be_read(form: str, complaint: str) -> None:
 @pytest.mark.parametrize(("timestamp", "shown"), [(-1, "-"), (2**62, str(2**62))])
 def test_times_that_are_none(timestamp: int, shown: str) -> None:
     assert local_time(timestamp) == shown
+
+
+def test_several_topics_and_filters(ixion: Ixion) -> None:
+    one, two = ixion.topic(), ixion.topic(2)
+    ixion("produce", one, "-K", ":", stdin="a:apple\nb:banana\n")
+    ixion("produce", two, "-K", ":", stdin="a:avocado\nc:cherry\n")
+    assert sorted(ixion("consume", one, two, "-e").split()) == ["apple", "avocado", "banana", "cherry"]
+    assert sorted(ixion("consume", one, two, "-e", "-k", "a").split()) == ["apple", "avocado"]
+    assert ixion("consume", one, "-e", "--grep", "^b.n").split() == ["banana"]
+    assert ixion("consume", one, "--grep", "an", "-n", "1").split() == ["banana"], "-n counts what is printed"
+    assert sorted(ixion("consume", one, two, "-g", f"{one}-g", "-e", "--grep", "a$").split()) == ["banana"]
+    assert ixion("consume", one, two, "-g", f"{one}-g", "-e") == "", "records that are left out are committed, too"
+    assert "--partition is for one topic" in ixion.refused("consume", one, two, "-p", "0", "-e", code=2)
+    assert "is not a regular expression" in ixion.refused("consume", one, "--grep", "(", code=2)
+
+
+def test_a_time_ago(ixion: Ixion, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = ixion.topic()
+    now_ms = 1_750_000_000_000
+    monkeypatch.setattr("time.time", lambda: now_ms / 1000)
+    lines = [{"value": f"{hours}h", "timestamp": now_ms - hours * 3_600_000} for hours in (30, 5, 1, 0)]
+    ixion("produce", name, "--json", stdin="".join(json.dumps(line) + "\n" for line in lines))
+    assert ixion("consume", name, "-e", "-o", "@-2h").split() == ["1h", "0h"]
+    assert ixion("consume", name, "-e", "-o", "@-1d", "--until", "@-90m").split() == ["5h"]
+    assert "write @-90m, with one of the units s, m, h, d, w" in ixion.refused("consume", name, "-o", "@-2y", code=2)

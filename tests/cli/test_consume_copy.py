@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.cli import consume_copy
-from ixion.cli.consume_copy import Copy, TroubleNotes
-from ixion.cli.consume_format import writer
+from ixion.cli.consume import copy as consume_copy
+from ixion.cli.consume.copy import Copy, TroubleNotes
+from ixion.cli.consume.format import writer
 from ixion.clients.faults import UnreachableError
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.reader import Reader
-from ixion.records.builder import BatchBuilder
+from ixion.language.records.builder import BatchBuilder
 from tests.clients.fake import FakeCluster, FakeLog
 
 PLACES = [TopicPartition("orders", number) for number in range(2)]
@@ -24,7 +24,7 @@ def fill(fakes: FakeCluster, place: TopicPartition, *values: bytes) -> None:
 
 
 def copy(most: int | None, patience_s: float = 30) -> Copy:
-    return Copy("orders", writer("value", ""), most, read_committed=False, patience_s=patience_s)
+    return Copy(["orders"], writer("value", ""), most, read_committed=False, patience_s=patience_s, wanted=None)
 
 
 def test_a_topic_that_grows_is_read_whole(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.meta_properties import MetaProperties
+from ixion.broker.log.prepare import Origin
 from ixion.cli.app import execute
-from ixion.log.config import LogConfig
-from ixion.log.manager import LogManager
-from ixion.log.meta_properties import MetaProperties
-from ixion.log.prepare import Origin
-from ixion.records.compression import Codec
+from ixion.language.records.compression import Codec
 from tests.log.support import NOW, Clock, QuickFiles, batch, marker
 
 ID = bytes.fromhex("11111111222243338444555555555555")

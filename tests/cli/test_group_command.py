@@ -66,9 +66,9 @@ def test_a_group_at_work(ixion: Ixion, protocol: str) -> None:
         assert line.split()[:6] == [topic, "0", "4", "10", "6", "reader"]
         stopped = ixion.refused("group", "reset", group, "--to-earliest", "--execute")
         assert stopped == f"ixion: group '{group}' is stable with 1 members; stop them first"
-        assert group in ixion.refused("group", "delete", group)
+        assert group in ixion.refused("group", "delete", "--yes", group)
     ixion("group", "reset", group, "--to-earliest", "--execute")
-    assert ixion("group", "delete", group) == f"deleted {group}\n"
+    assert ixion("group", "delete", "--yes", group) == f"deleted {group}\n"
     assert ixion.refused("group", "describe", group) == f"ixion: there is no group '{group}'"
 
 
@@ -100,7 +100,7 @@ def test_offsets_outlive_their_topic_in_the_view(ixion: Ixion) -> None:
     group = f"{kept}-group"
     ixion("group", "reset", group, "-t", kept, "-t", gone, "--to-latest", "--execute")
     assert len(positions(ixion, group)) == 2
-    ixion("topic", "delete", gone)
+    ixion("topic", "delete", "--yes", gone)
     assert (10, 10, 0) in positions(ixion, group)
 
 
@@ -115,4 +115,4 @@ def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     assert "has committed nothing" in ixion.refused("group", "reset", "no-group", "--to-latest")
     assert "nothing is committed for" in ixion.refused("group", "reset", "no-group", "-t", topic, "--shift", "1")
     assert "there is no group" in ixion.refused("group", "describe", "no-group")
-    assert "no-group" in ixion.refused("group", "delete", "no-group")
+    assert "no-group" in ixion.refused("group", "delete", "--yes", "no-group")

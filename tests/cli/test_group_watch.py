@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ixion.cli.group_watch import watch_group
+from ixion.cli.group.watch import watch_group
 from ixion.clients.admin.runner import AdminRunner
 from tests.cli.harness import Ixion
 

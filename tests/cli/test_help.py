@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.logs import FORMATS, LEVELS
+import ixion
+from ixion.broker.startup.logs import FORMATS, LEVELS
 from ixion.cli.access import BOOTSTRAP, CLUSTER, NAMES
 from ixion.cli.app import COMMANDS, SECTIONS, execute, find
 from ixion.cli.command import Command, Group
-from ixion.cli.help_topics import TOPICS
-from ixion.cli.serve_options import LOG_FORMATS, LOG_LEVELS
+from ixion.cli.help.topics import TOPICS
+from ixion.cli.serve.commands import LOG_FORMATS, LOG_LEVELS
+from ixion.pipelines.spark.class_archive import FOLDER
 
 
 def pages() -> Iterator[tuple[list[str], Command]]:
@@ -126,3 +128,21 @@ def test_an_unknown_help_topic(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_serve_knows_the_same_logs_as_the_broker() -> None:
     assert (LOG_LEVELS, LOG_FORMATS) == (LEVELS, FORMATS)
+
+
+def test_the_page_about_the_connection_has_every_option() -> None:
+    page = TOPICS["connection"].text
+    assert [option.flags[0] for option in CLUSTER if not any(flag in page for flag in option.flags)] == []
+
+
+def test_the_page_about_the_environment_has_every_variable() -> None:
+    """Those of options, and those that the sources read by name."""
+    read = [
+        name
+        for folder in ("cli", "pipelines")
+        for path in (Path(ixion.__path__[0]) / folder).rglob("*.py")
+        for name in re.findall(r"""environ(?:\.get\(|\[)"([A-Z_]+)\"""", path.read_text())
+    ]
+    named = {*read, *(option.environment for option in CLUSTER if option.environment), FOLDER}
+    assert {"IXION_TOKEN_FILE", "JAVA_HOME", "XDG_CACHE_HOME"} <= named
+    assert sorted(name for name in named if name not in TOPICS["environment"].text) == []

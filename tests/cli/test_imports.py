@@ -23,8 +23,16 @@ print("\\nimported", *sys.modules)
 
 # Each takes milliseconds; together they were two thirds of a command's time.
 NEVER = {"typer", "click", "pydantic", "rich", "argparse", "asyncio", "inspect", "dataclasses", "importlib.metadata"}
-NO_WORK = {"ixion.clients", "ixion.protocol", "ixion.broker", "ixion.records", "ixion.config", "socket", "json"}
-NO_BROKER = {"ixion.broker", "ixion.log", "ixion.config", "ixion.apis", "datetime", "random", "difflib"}
+NO_WORK = {
+    "ixion.clients",
+    "ixion.language.protocol",
+    "ixion.broker",
+    "ixion.language.records",
+    "ixion.config",
+    "socket",
+    "json",
+}
+NO_BROKER = {"ixion.broker", "ixion.broker.log", "ixion.config", "ixion.broker.apis", "datetime", "random", "difflib"}
 
 
 def imported(*words: str, bootstrap: str = "127.0.0.1:1") -> set[str]:

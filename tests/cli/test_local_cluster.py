@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -17,11 +18,16 @@ from typing import Any
 
 import pytest
 
-from ixion.cli import local_cluster, local_process
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.cluster_node import decode_features, encode_features
+from ixion.broker.metadata.embedded import FILE_NAME, EmbeddedStore
+from ixion.cli.cluster import local as local_cluster
+from ixion.cli.cluster import process as local_process
+from ixion.cli.cluster.local import LocalCluster, State, broker_words, free_ports, is_free, make_tree, plan, renew_ports
+from ixion.cli.cluster.process import Process, start_of
 from ixion.cli.command import UsageError
-from ixion.cli.local_cluster import LocalCluster, State, broker_words, free_ports, is_free, plan, renew_ports
-from ixion.cli.local_process import Process, start_of
-from ixion.model.errors import KafkaError
+from ixion.config.sources import load
+from ixion.language.model.errors import KafkaError
 
 
 class Laptop:
@@ -164,10 +170,10 @@ def test_what_is_known_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_a_process_that_cannot_be_noted_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, state = known(tmp_path)
 
-    def full(_path: Path, _text: str) -> int:
+    def full(_path: Path, _target: Path) -> Path:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "replace", full)
     words = ["cluster", "tree", "--port", "0", "--data", str(tmp_path / "tree")]
     with pytest.raises(KafkaError, match=r"cluster.json cannot be written: No space"):
         cluster.start("tree", state.tree, words, state)
@@ -189,7 +195,7 @@ def test_two_commands_exclude_each_other(tmp_path: Path) -> None:
 
 
 def test_a_cluster_grows_and_does_not_shrink_or_move(tmp_path: Path) -> None:
-    from ixion.cli.cluster_up import adapt
+    from ixion.cli.cluster.up import adapt
 
     _, state = known(tmp_path)
     adapt(state, 3, None, None, [])
@@ -277,3 +283,34 @@ def test_a_ctrl_c_between_the_start_of_a_process_and_its_note_loses_no_process(
 def test_a_directory_that_cannot_be_used_is_one_line(laptop: Laptop) -> None:
     (laptop.directory / "cluster").write_text("a file")
     assert "cannot be used: File exists" in laptop.cluster("up", code=1)
+
+
+def test_a_new_cluster_begins_with_the_consumer_protocol_and_an_old_one_keeps_its_features(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    file = str(tmp_path / "tree" / FILE_NAME)
+    store = EmbeddedStore(file)
+    session = store.open_session(10_000)
+    assert decode_features(session.get(paths.FEATURES).data) == {"group.version": 1, "share.version": 1}
+    session.set(paths.FEATURES, encode_features({}))
+    session.close()
+    store.close()
+    make_tree(tmp_path)
+    store = EmbeddedStore(file)
+    assert decode_features(store.open_session(10_000).get(paths.FEATURES).data) == {}
+    store.close()
+
+
+def test_secrets_are_in_files_of_this_user_alone(tmp_path: Path) -> None:
+    """Every user of the machine can read command lines."""
+    jaas = 'listener.name.sasl_plaintext.plain.sasl.jaas.config=x required user_root="hunter2\\\\";'
+    cluster = LocalCluster(str(tmp_path))
+    state = plan(str(tmp_path), 1, 0, None, ["num.partitions=3", jaas, "ssl.key.password=hunter2"])
+    words = broker_words(tmp_path, state, state.brokers[0])
+    assert "hunter2" not in " ".join(words)
+    assert "num.partitions=3" in words
+    file = Path(words[words.index("--config") + 1])
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    loaded = load(file=file).given
+    assert loaded == dict(each.split("=", 1) for each in (jaas, "ssl.key.password=hunter2"))
+    cluster.save(state)
+    assert stat.S_IMODE((tmp_path / "cluster.json").stat().st_mode) == 0o600

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.cli.perf_stats import Latencies, Measured
+from ixion.cli.perf.stats import Latencies, Measured
 from tests.cli.harness import Ixion
 
 

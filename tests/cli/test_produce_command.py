@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ixion.cli.produce_lines import LineFormat, read_lines
+from ixion.cli.produce.lines import LineFormat, read_lines
 from ixion.cli.record_json import Outgoing, parse_line
 from tests.cli.harness import Ixion
 
@@ -86,15 +86,48 @@ def test_files_instead_of_standard_input(ixion: Ixion, tmp_path: Path) -> None:
 def test_the_broker_creates_a_missing_topic_and_a_note_says_so(ixion: Ixion) -> None:
     near = ixion.topic()
     ixion("produce", f"{near}-auto", stdin="x\n")
-    assert ixion.errors.startswith(f"ixion: there is no topic '{near}-auto'")
-    assert ixion.errors.endswith("the broker has created it, with 1 partition\n")
+    created = f"ixion: the broker created the topic '{near}-auto' with 1 partition"
+    assert ixion.errors == f"{created} (did you mean '{near}'?)\n"
     assert [record["value"] for record in ixion.records(f"{near}-auto")] == ["x"]
     assert f"did you mean '{near}'" in ixion.refused("produce", f"{near}x", "--no-create", stdin="x\n")
 
 
+def test_one_key_for_all_as_kcat_and_rpk_have_it(ixion: Ixion) -> None:
+    name = ixion.topic(3)
+    ixion("produce", name, "-k", "alice", stdin="1\n2\n")
+    ixion("produce", name, "-K", "=", stdin="alice=3\n")
+    assert ixion("consume", name, "-e", "--key", "alice").split() == ["1", "2", "3"]
+    assert "--key is the key of every record" in ixion.refused("produce", name, "-k", "a", "-K", ":", stdin="", code=2)
+    assert "leave out --key" in ixion.refused("produce", name, "-k", "a", "--json", stdin="", code=2)
+
+
+def test_a_json_line_with_an_unknown_field_is_refused(ixion: Ixion) -> None:
+    name = ixion.topic()
+    line = ixion.refused("produce", name, "--json", stdin='{"value": "x", "header": {"a": "1"}}\n')
+    assert "there is no field 'header'; did you mean 'headers'? (fields: topic, partition, " in line
+    assert ixion("consume", name, "-e") == ""
+
+
+def test_a_copy_into_a_topic_of_another_size(ixion: Ixion) -> None:
+    many, few = ixion.topic(5), ixion.topic(2)
+    for partition in range(5):
+        lines = "".join(f"k{partition}={number}\n" for number in range(20))
+        ixion("produce", many, "-K", "=", "-p", str(partition), stdin=lines)
+    ixion("produce", few, "--json", stdin=ixion("consume", many, "-e", "--json"))
+    found = ixion.records(few)
+    assert len(found) == 100
+    for partition in range(5):
+        of_key = [record for record in found if record["key"] == f"k{partition}"]
+        assert [record["value"] for record in of_key] == [str(number) for number in range(20)], "in their order"
+        assert len({record["partition"] for record in of_key}) == 1
+    assert {record["partition"] for record in found if record["key"] in ("k0", "k1")} == {0, 1}
+    wrong = '{"value": "x", "partition": 2}\n'  # not a copy, but a wish
+    assert "has partitions 0 to 1, not 2" in ixion.refused("produce", few, "--json", stdin=wrong)
+
+
 def test_a_line_that_cannot_be_read_stops_it_there(ixion: Ixion) -> None:
     name = ixion.topic()
-    line = ixion.refused("produce", name, "-k", ":", stdin="a:1\nb:2\nnothing\nc:3\n")
+    line = ixion.refused("produce", name, "-K", ":", stdin="a:1\nb:2\nnothing\nc:3\n")
     assert (
         line == "ixion: line 3 of standard input: there is no ':' between key and the rest (2 records before it sent)"
     )
@@ -114,7 +147,7 @@ def test_what_the_broker_refuses_is_said(ixion: Ixion) -> None:
         (["--compression", "rar"], "--compression must be none, gzip, snappy, lz4 or zstd, not 'rar'"),
         (["--header", "x"], "--header needs name=value, not 'x'"),
         (["--key-separator", ""], "a separator has at least one character"),
-        (["--json", "-k", ":"], "a --json line has its key and headers itself"),
+        (["--json", "-K", ":"], "a --json line has its key and headers itself"),
     ],
 )
 def test_options_that_make_no_sense(ixion: Ixion, options: list[str], complaint: str) -> None:
@@ -157,7 +190,7 @@ def test_lines_are_read_whole_and_pauses_are_reported() -> None:
         told.append(1)
         os.write(writing, b"d\ne")
 
-    lines = read_lines(reading, when_quiet)
+    lines = read_lines(reading, when_quiet, lambda: None)
     os.write(writing, b"one\ntw")
     assert next(lines) == b"one"
     os.write(writing, b"o\n\n")

@@ -122,3 +122,34 @@ def test_ctrl_c_leaves_nothing_unsent(broker: Broker, ixion: Ixion) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 130
         assert process.stderr.read() == b""
+
+
+def test_a_prompt_where_lines_are_typed(broker: Broker) -> None:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "IXION_BOOTSTRAP": broker.bootstrap, "TERM": "xterm"}
+    command = [*IXION, "produce", "orders"]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    os.write(ours, b"typed\n\x04")  # and Ctrl-D
+    written = read_all(ours)
+    os.close(ours)
+    assert process.wait(30) == 0, written
+    assert "ixion: a line is a record; Ctrl-D ends\r\n> " in written
+    assert written.count("> ") == 2
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 1), ("no", 1)])
+def test_in_a_terminal_it_asks_before_it_deletes(broker: Broker, answer: str, code: int) -> None:
+    name = f"precious-{answer or 'nothing'}"
+    broker.create_topic(name)
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "IXION_BOOTSTRAP": broker.bootstrap, "TERM": "xterm"}
+    command = [*IXION, "topic", "delete", name]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    os.write(ours, f"{answer}\n".encode())
+    written = read_all(ours)
+    os.close(ours)
+    assert process.wait(30) == code, written
+    assert f"This will delete {name} and all records in it. Continue? [y/N] " in written
+    assert ("ixion: nothing was done" in written) == (code == 1)

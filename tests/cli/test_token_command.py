@@ -43,7 +43,7 @@ def test_a_token_is_made_used_renewed_and_ended(ixion: Ixion, tmp_path: Path) ->
     assert secret not in ixion("token", "list", "--owner", "alice", *alice)
     assert ixion("token", "renew", token_id, "--hours", "1", *alice).startswith(f"{token_id} expires at ")
     assert "not issued over this kind" in ixion.refused("token", "list", "--token-file", str(file))
-    assert ixion("token", "expire", token_id, *alice) == f"removed {token_id}\n"
+    assert ixion("token", "expire", "--yes", token_id, *alice) == f"removed {token_id}\n"
     assert "wrong name or password" in ixion.refused("topic", "list", "--token-file", str(file))
     assert f"no delegation token {token_id}" in ixion.refused("token", "renew", token_id, *alice)
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ixion.cli.app import find
+from ixion.cli.command import Group
+from ixion.cli.options import YES
 from tests.cli.harness import Ixion
 
 
@@ -25,17 +30,17 @@ def test_a_topic_from_its_creation_to_its_end(ixion: Ixion) -> None:
     found = ixion.json("topic", "describe", name)
     assert (len(found["partitions"]), found["configs"]) == (5, {})
 
-    assert ixion("topic", "delete", name) == f"deleted {name}\n"
+    assert ixion("topic", "delete", "--yes", name) == f"deleted {name}\n"
     assert name not in [row["topic"] for row in ixion.jsons("topic", "list")]
-    assert ixion.refused("topic", "delete", name).startswith(f"ixion: there is no topic '{name}'")
-    assert ixion("topic", "delete", name, "--if-exists") == f"{name} does not exist\n"
+    assert ixion.refused("topic", "delete", "--yes", name).startswith(f"ixion: there is no topic '{name}'")
+    assert ixion("topic", "delete", "--yes", name, "--if-exists") == f"{name} does not exist\n"
 
 
 def test_plain_columns_for_a_pipe(ixion: Ixion) -> None:
     name = ixion.topic(2)
     lines = ixion("topic", "list").splitlines()
-    assert lines[0].split() == ["TOPIC", "PARTITIONS", "REPLICAS"]
-    assert [name, "2", "1"] in [line.split() for line in lines]
+    assert lines[0].split() == ["TOPIC", "PARTITIONS", "REPLICAS", "RECORDS", "BYTES"]
+    assert [name, "2", "1", "0", "0"] in [line.split() for line in lines]
     head, columns, *rows = ixion("topic", "describe", name).splitlines()
     assert head.startswith(f"{name}, id ")
     assert columns.split() == ["PARTITION", "LEADER", "REPLICAS", "IN-SYNC", "FIRST", "END"]
@@ -64,3 +69,41 @@ def test_what_makes_no_sense_is_refused(ixion: Ixion) -> None:
     assert name in ixion.refused("topic", "alter", name, "--partitions", "1")
     assert "nothing to alter" in ixion.refused("topic", "alter", name, code=2)
     assert "--config needs name=value, not 'x'" in ixion.refused("topic", "create", "t", "--config", "x", code=2)
+
+
+def test_the_list_has_records_and_bytes(ixion: Ixion) -> None:
+    name, empty = ixion.topic(3), ixion.topic()
+    for partition in range(3):
+        ixion("produce", name, "-p", str(partition), stdin="x\n" * (partition + 2))
+    rows = {row["topic"]: row for row in ixion.jsons("topic", "list")}
+    assert (rows[name]["records"], rows[empty]["records"], rows[empty]["bytes"]) == (9, 0, 0)
+    assert rows[name]["bytes"] > 3 * 61, "a batch has at least so many bytes"
+    columns, *_ = ixion("topic", "list", name).splitlines()
+    assert columns.split() == ["TOPIC", "PARTITIONS", "REPLICAS", "RECORDS", "BYTES"]
+
+
+DESTROYING = (
+    ("topic", "delete", "t"),
+    ("group", "delete", "g"),
+    ("schedule", "purge", "t"),
+    ("user", "remove", "u"),
+    ("token", "expire", "t"),
+    ("acl", "remove", "--all"),
+    ("transaction", "abort", "t", "0", "0"),
+)
+
+
+@pytest.mark.parametrize("words", DESTROYING, ids=" ".join)
+def test_what_destroys_has_one_way_to_say_that_it_is_meant(words: tuple[str, ...]) -> None:
+    found = find(words[0])
+    assert isinstance(found, Group)
+    command = found.find(words[1])
+    assert command is not None
+    assert YES in command.options
+
+
+@pytest.mark.parametrize("words", [("topic", "delete"), ("group", "delete"), ("user", "remove"), ("schedule", "purge")])
+def test_without_a_terminal_it_needs_yes(ixion: Ixion, words: tuple[str, ...]) -> None:
+    name = ixion.topic()
+    assert "; add --yes to do it (see ixion" in ixion.refused(*words, name, code=2)
+    assert ixion.json("topic", "describe", name)["topic"] == name

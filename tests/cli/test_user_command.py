@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.testing import Broker
 from tests.cli.harness import Ixion
 
@@ -56,19 +56,19 @@ def test_a_user_comes_logs_in_and_goes(ixion: Ixion, broker: Broker, tmp_path: P
     login = ["-b", secured(broker), "--user", "alice", "--password-file", password]
     ixion("cluster", "info", *login)
     ixion("cluster", "info", *login, "--mechanism", "SCRAM-SHA-256")
-    assert ixion("user", "rm", "alice", "b,ob") == "removed alice\nremoved b,ob\n"
+    assert ixion("user", "rm", "--yes", "alice", "b,ob") == "removed alice\nremoved b,ob\n"
     assert ixion("user", "list") == ""
     assert "there are no users" in ixion.errors
     assert "wrong name or password" in ixion.refused("cluster", "info", *login)
-    assert "user 'nobody' has no SCRAM credentials" in ixion.refused("user", "rm", "nobody")
+    assert "user 'nobody' has no SCRAM credentials" in ixion.refused("user", "rm", "--yes", "nobody")
 
 
 def test_a_user_that_was_there_before_the_first_start(ixion: Ixion, tmp_path: Path) -> None:
     data, password = str(tmp_path / "data"), str(tmp_path / "alice.txt")
     assert ixion("user", "add", "al/ice", "--data", data, "--new-password-file", password) == "added al/ice\n"
     ixion("user", "add", "bob", "--data", data, "--new-password-file", password)
-    assert ixion("user", "rm", "bob", "--data", data) == "removed bob\n"
-    assert "user 'bob' has no SCRAM" in ixion.refused("user", "rm", "bob", "--data", data)
+    assert ixion("user", "rm", "--yes", "bob", "--data", data) == "removed bob\n"
+    assert "user 'bob' has no SCRAM" in ixion.refused("user", "rm", "--yes", "bob", "--data", data)
     (first, second) = ixion.jsons("user", "list", "--data", data)
     assert (first["user"], first["mechanism"], second["mechanism"]) == ("al/ice", "SCRAM-SHA-256", "SCRAM-SHA-512")
     with Broker(SETTINGS, data=data) as started:

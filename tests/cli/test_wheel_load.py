@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from ixion.cli.wheel_load import WheelLoad
+from ixion.cli.wheel.load import WheelLoad
 
 
 def wait_for_tasks(load: WheelLoad, *, run: int, cancelled: int) -> None:

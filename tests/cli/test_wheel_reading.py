@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from ixion.cli.wheel_lateness import SLOTS, Lateness, percentile_ms
-from ixion.cli.wheel_load import LONGEST_MS, SHORTEST_MS, log_uniform_ms
-from ixion.cli.wheel_reading import Sample, read
+from ixion.cli.wheel.lateness import SLOTS, Lateness, percentile_ms
+from ixion.cli.wheel.load import LONGEST_MS, SHORTEST_MS, log_uniform_ms
+from ixion.cli.wheel.reading import Sample, read
 from ixion.timer import LevelSnapshot, TimerSnapshot
 
 

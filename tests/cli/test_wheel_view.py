@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.text import Text
 
-from ixion.cli.wheel_reading import LevelReading, Reading
-from ixion.cli.wheel_view import CAPTION, HAND, colour, compact, duration, goes, render, strip, way_down
+from ixion.cli.wheel.reading import LevelReading, Reading
+from ixion.cli.wheel.view import CAPTION, HAND, colour, compact, duration, goes, render, strip, way_down
 from ixion.timer import LevelSnapshot, TimerSnapshot
 
 NOW_MS = 1_000_003

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import Argument, Command, Exit, Group, Option, UsageError, nearest
-from ixion.cli.options import AS_JSON, administer
-from ixion.cli.output import note, show_json, show_table
+from ixion.cli.options import AS_JSON, YES, administer, confirm
+from ixion.cli.output import counted, note, show_json, show_table
 
 if TYPE_CHECKING:
-    from ixion.acl.binding import Binding, Filter
-    from ixion.acl.names import Operation, ResourceKind
+    from ixion.language.model.acl_binding import Binding, Filter
+    from ixion.language.model.acl_names import Operation, ResourceKind
 
 OPERATIONS: Final = (
     *("all", "read", "write", "create", "delete", "alter", "describe", "cluster-action"),
@@ -33,9 +33,9 @@ def add(
     host: str | None,
     access: Access,
 ) -> None:
-    from ixion.acl.binding import Binding, Entry, ResourcePattern
-    from ixion.acl.names import PatternKind, Permission
     from ixion.clients.admin.acls import create_acls
+    from ixion.language.model.acl_binding import Binding, Entry, ResourcePattern
+    from ixion.language.model.acl_names import PatternKind, Permission
 
     resources = resources_of(topic, group, transactional_id, in_cluster)
     if not resources:
@@ -72,14 +72,17 @@ def list_(as_json: bool, access: Access, **chosen: Any) -> None:
         show_table(columns, [tuple(as_row(rule).values()) for rule in found])
 
 
-def remove(everything: bool, access: Access, **chosen: Any) -> None:
-    from ixion.acl.binding import Filter
-    from ixion.clients.admin.acls import delete_acls
+def remove(everything: bool, yes: bool, access: Access, **chosen: Any) -> None:
+    from ixion.clients.admin.acls import delete_acls, describe_acls
+    from ixion.language.model.acl_binding import Filter
 
     wanted = filter_of(**chosen)
     if wanted == Filter() and not everything:
         raise UsageError("that would remove every rule; choose some, or say --all")
     with administer(access) as admin:
+        if not yes:
+            count = len(admin.run(describe_acls, wanted))
+            confirm(f"remove {counted(count, 'access rule')}", yes)
         gone = admin.run(delete_acls, [wanted])[wanted]
     for rule in gone:
         print(f"removed: {rule}")
@@ -88,14 +91,14 @@ def remove(everything: bool, access: Access, **chosen: Any) -> None:
 
 
 def check(principal: str, operation: str, kind: str, name: str | None, host: str | None, access: Access) -> None:
-    from ixion.acl.authorizer import parse_super_users
-    from ixion.acl.binding import Filter, ResourcePattern, same_host
-    from ixion.acl.names import CLUSTER_NAME, ResourceKind
-    from ixion.acl.rules import Rules
+    from ixion.broker.acl.authorizer import parse_super_users
+    from ixion.broker.acl.rules import Rules
     from ixion.clients.admin.acls import describe_acls
     from ixion.clients.admin.configs import Resource, describe_configs
     from ixion.clients.admin.routes import nodes
-    from ixion.model.resource_type import ResourceType
+    from ixion.language.model.acl_binding import Filter, ResourcePattern, same_host
+    from ixion.language.model.acl_names import CLUSTER_NAME, ResourceKind
+    from ixion.language.model.resource_type import ResourceType
 
     of_kind = kind_of(kind)
     if of_kind == ResourceKind.CLUSTER:
@@ -124,7 +127,7 @@ def check(principal: str, operation: str, kind: str, name: str | None, host: str
 def resources_of(
     topic: list[str], group: list[str], transactional_id: list[str], in_cluster: bool
 ) -> list[tuple[ResourceKind, str]]:
-    from ixion.acl.names import CLUSTER_NAME, ResourceKind
+    from ixion.language.model.acl_names import CLUSTER_NAME, ResourceKind
 
     return [
         *((ResourceKind.TOPIC, name) for name in topic),
@@ -144,8 +147,8 @@ def filter_of(
     prefixed: bool,
     matching: bool,
 ) -> Filter:
-    from ixion.acl.binding import Filter
-    from ixion.acl.names import Operation, PatternKind, ResourceKind
+    from ixion.language.model.acl_binding import Filter
+    from ixion.language.model.acl_names import Operation, PatternKind, ResourceKind
 
     topics, groups, ids = ([] if name is None else [name] for name in (topic, group, transactional_id))
     resources = resources_of(topics, groups, ids, in_cluster)
@@ -170,7 +173,7 @@ def in_full(principal: str) -> str:
 
 
 def operation_of(word: str) -> Operation:
-    from ixion.acl.names import Operation
+    from ixion.language.model.acl_names import Operation
 
     wanted = word.lower().replace("_", "-")
     if wanted not in OPERATIONS:
@@ -179,7 +182,7 @@ def operation_of(word: str) -> Operation:
 
 
 def kind_of(word: str) -> ResourceKind:
-    from ixion.acl.names import ResourceKind
+    from ixion.language.model.acl_names import ResourceKind
 
     kinds = {"topic": ResourceKind.TOPIC, "group": ResourceKind.GROUP, "cluster": ResourceKind.CLUSTER}
     kinds["transactional-id"] = ResourceKind.TRANSACTIONAL_ID
@@ -259,9 +262,9 @@ ACL: Final = Group(
         "remove",
         "Remove the access rules that match.",
         remove,
-        options=(*_CHOICE, Option("everything", "--all", "Remove every rule."), *CLUSTER),
+        options=(*_CHOICE, Option("everything", "--all", "Remove every rule."), YES, *CLUSTER),
         aliases=("rm",),
-        examples=("ixion acl remove --principal alice --topic orders",),
+        examples=("ixion acl remove --principal alice --topic orders --yes",),
     ),
     Command(
         "check",

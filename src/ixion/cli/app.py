@@ -1,7 +1,7 @@
 """The commands, by name, and how their errors are shown.
 
 A command prints only its result on standard output; an error goes to standard error, as one line that says what to do.
-Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted. A reader that closes the pipe is no error.
+Exit codes: 0 done, 1 failed, 2 usage error, 130 interrupted, 143 terminated. A reader that closes the pipe is no error.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from ixion.cli.access import BOOTSTRAP, CLUSTER, PROFILE, TIMEOUT, fold
 from ixion.cli.command import Command, Exit, Group, Option, UsageError, nearest
+from ixion.cli.interrupt import exit_code
 from ixion.cli.parse import HELP, parse, read_options
 from ixion.cli.streams import complain, drop
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 SUMMARY: Final = "A Kafka-compatible broker in Python, and the tools to work with one."
 COMMON: Final = CLUSTER  # may stand before the command as well
@@ -23,24 +24,28 @@ SHOWN: Final = (BOOTSTRAP, TIMEOUT, PROFILE)  # of those, on pages about many co
 
 # In the order of use. name -> the table, imported when it is called, and its summary
 SECTIONS: Final = (
-    ("Run a broker", (("serve", "ixion.cli.serve_options:SERVE", "Serve Kafka clients until SIGTERM or Ctrl-C."),)),
+    ("Run a broker", (("serve", "ixion.cli.serve.commands:SERVE", "Serve Kafka clients until SIGTERM or Ctrl-C."),)),
     (
         "Work with a cluster",
         (
-            ("topic", "ixion.cli.topic:TOPIC", "Create, list, describe, alter and delete topics."),
-            ("produce", "ixion.cli.produce:PRODUCE", "Send a record per line of standard input or files."),
-            ("consume", "ixion.cli.consume:CONSUME", "Print the records of a topic."),
-            ("read", "ixion.cli.read:READ", "Write the records of a topic into a Parquet, Arrow or CSV file."),
-            ("group", "ixion.cli.group:GROUP", "List, describe, reset and delete groups."),
-            ("schedule", "ixion.cli.schedule:SCHEDULE", "List and cancel records that wait for a later delivery."),
+            ("topic", "ixion.cli.topic.commands:TOPIC", "Create, list, describe, alter and delete topics."),
+            ("produce", "ixion.cli.produce.commands:PRODUCE", "Send a record per line of standard input or files."),
+            ("consume", "ixion.cli.consume.commands:CONSUME", "Print the records of topics."),
+            ("read", "ixion.cli.read.commands:READ", "Write the records of a topic into a Parquet, Arrow or CSV file."),
+            ("group", "ixion.cli.group.commands:GROUP", "List, describe, reset and delete groups."),
+            (
+                "schedule",
+                "ixion.cli.schedule.commands:SCHEDULE",
+                "List and cancel records that wait for a later delivery.",
+            ),
             ("config", "ixion.cli.config:CONFIG", "Get, set and unset settings."),
             (
                 "cluster",
-                "ixion.cli.cluster:CLUSTER_GROUP",
+                "ixion.cli.cluster.commands:CLUSTER_GROUP",
                 "Start brokers on this machine, show them, move partitions, elect leaders.",
             ),
             ("transaction", "ixion.cli.transaction:TRANSACTION", "List, describe and abort transactions."),
-            ("user", "ixion.cli.user:USER", "Add, list and remove users that log in."),
+            ("user", "ixion.cli.user.commands:USER", "Add, list and remove users that log in."),
             ("token", "ixion.cli.token:TOKEN", "Create, list, renew and expire delegation tokens."),
             ("acl", "ixion.cli.acl:ACL", "Add, list, remove and check access rules."),
         ),
@@ -48,21 +53,21 @@ SECTIONS: Final = (
     (
         "Move and measure",
         (
-            ("pipeline", "ixion.cli.pipeline:PIPELINE", "From a topic to a table, exactly once, on Spark."),
-            ("perf", "ixion.cli.perf:PERF", "Measure a cluster under load."),
+            ("pipeline", "ixion.cli.pipeline.commands:PIPELINE", "From a topic to a table, exactly once, on Spark."),
+            ("perf", "ixion.cli.perf.commands:PERF", "Measure a cluster under load."),
         ),
     ),
     (
         "Look inside",
         (
             ("dump", "ixion.cli.dump:DUMP", "Show what is in the files of a log directory."),
-            ("wheel", "ixion.cli.wheel:WHEEL", "Watch a live timing wheel."),
+            ("wheel", "ixion.cli.wheel.commands:WHEEL", "Watch a live timing wheel."),
         ),
     ),
     (
         "Help",
         (
-            ("help", "ixion.cli.help_command:HELP_COMMAND", "Explain a command or a topic."),
+            ("help", "ixion.cli.help.commands:HELP_COMMAND", "Explain a command or a topic."),
             ("completion", "ixion.cli.completion:COMPLETION", "Print the completion script of a shell."),
         ),
     ),
@@ -82,10 +87,12 @@ def execute(words: list[str]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         drop(sys.stdout)
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as error:
+        return exit_code(error)
     except KafkaError as error:
-        complain(f"ixion: {error.message}")
+        from ixion.cli.needed_rights import missing_right
+
+        complain(f"ixion: {error.message}{missing_right(' '.join(path[1:]), error.code)}")
         return 1
     except UsageError as error:
         where = " ".join(path)
@@ -137,7 +144,7 @@ def run(words: list[str], path: list[str]) -> None:
         wants_help = more.pop("help", False)
         given.update(more)
         if not words or wants_help:
-            from ixion.cli.help import group_page
+            from ixion.cli.help.pages import group_page
 
             print(group_page(" ".join(path), found, common_to(found)))
             raise Exit(0 if wants_help else 2)
@@ -155,7 +162,7 @@ def run(words: list[str], path: list[str]) -> None:
 def call(command: Command, words: list[str], given: dict[str, Any], path: list[str]) -> None:
     values = parse(command, words, given)
     if values.get("help") is True and "help" not in {option.name for option in command.options}:
-        from ixion.cli.help import command_page
+        from ixion.cli.help.pages import command_page
 
         print(command_page(" ".join(path), command))
         return
@@ -177,7 +184,7 @@ def common_to(group: Group) -> tuple[Option, ...]:
 
 
 def print_root() -> None:
-    from ixion.cli.help import root_page
+    from ixion.cli.help.pages import root_page
 
     pages = [(title, [(name, summary) for name, _, summary in entries]) for title, entries in SECTIONS]
     print(root_page(SUMMARY, pages, SHOWN))

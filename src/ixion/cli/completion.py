@@ -145,7 +145,9 @@ def of_command(command: Command, rest: list[str], word: str, before: list[str]) 
         return matching(word, flags(command.options))
     for place, argument in enumerate(command.arguments):
         if argument.many or place == len(places):
-            kind = places[0] if argument.complete == "resource" else argument.complete
+            kind = argument.complete
+            if kind.startswith("resource"):  # of the kind that the first word names
+                kind = places[0] + kind.removeprefix("resource")
             return values_of(kind, word, before)
     return []
 
@@ -190,15 +192,30 @@ def values_of(kind: str, word: str, before: list[str]) -> list[tuple[str, str]]:
         return matching(word, [(name, "") for name in names_of(kind, before)])
     if kind == "help":
         from ixion.cli.app import SECTIONS
-        from ixion.cli.help_topics import TOPICS
+        from ixion.cli.help.topics import TOPICS
 
         commands = [(name, summary) for _, entries in SECTIONS for name, _, summary in entries]
         return matching(word, [*((name, page.title) for name, page in TOPICS.items()), *commands])
-    if kind == "setting":
-        from ixion.config.table import BROKER_SETTINGS
-
-        return matching(word, [(f"{name}=", "") for name in BROKER_SETTINGS])
+    if "setting" in kind:
+        return matching(word, [(f"{name}{'' if 'name' in kind else '='}", "") for name in settings_of(kind)])
     return matching(word, [(value, "") for value in kind.split("|") if value])
+
+
+def settings_of(kind: str) -> Iterable[str]:
+    """The names of the settings of a topic, a group or a broker; loggers have other names."""
+    if kind.startswith("topic"):
+        from ixion.config.topic import TOPIC_SETTINGS
+
+        return TOPIC_SETTINGS
+    if kind.startswith("group"):
+        from ixion.config.group import GROUP_SETTINGS
+
+        return GROUP_SETTINGS
+    if kind.startswith("logger"):
+        return ()
+    from ixion.config.table import BROKER_SETTINGS
+
+    return BROKER_SETTINGS
 
 
 def names_of(kind: str, before: list[str]) -> list[str]:
@@ -206,7 +223,7 @@ def names_of(kind: str, before: list[str]) -> list[str]:
     from ixion.cli.access import CLUSTER, read_access
     from ixion.cli.options import administer
     from ixion.cli.parse import default_of
-    from ixion.model.errors import KafkaError
+    from ixion.language.model.errors import KafkaError
 
     given = {option.name: value for option in CLUSTER if (value := default_of(option))}
     by_flag = {flag: option for option in CLUSTER for flag in (*option.flags, *option.hidden)}

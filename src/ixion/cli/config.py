@@ -49,7 +49,7 @@ def unset(kind: str, name: str, keys: list[str], access: Access) -> None:
 
 def choose_resource(kind: str, name: str) -> Resource:
     from ixion.clients.admin.configs import Resource
-    from ixion.model.resource_type import ResourceType
+    from ixion.language.model.resource_type import ResourceType
 
     kinds = {
         "topic": ResourceType.TOPIC,
@@ -86,6 +86,10 @@ NAME: Final = Argument(
     complete="resource",
 )
 
+KEYS: Final = Argument(
+    "keys", "KEY...", "Show only these settings.", required=False, many=True, complete="resource-setting-name"
+)
+
 CONFIG: Final = Group(
     "config",
     "Get, set and unset the settings of topics, brokers, groups and loggers.",
@@ -93,7 +97,7 @@ CONFIG: Final = Group(
         "get",
         "Show the settings that were set, or the named ones, with the source of each.",
         get,
-        arguments=(KIND, NAME, Argument("keys", "KEY...", "Show only these settings.", required=False, many=True)),
+        arguments=(KIND, NAME, KEYS),
         options=(Option("everything", "--all", "Also show settings with their default."), AS_JSON, *CLUSTER),
         examples=("ixion config get topic orders", "ixion config get broker default --all"),
         aliases=("list", "ls", "describe"),
@@ -102,15 +106,18 @@ CONFIG: Final = Group(
         "set",
         "Change settings while the cluster runs.",
         set_,
-        arguments=(KIND, NAME, Argument("pairs", "KEY=VALUE...", many=True)),
+        arguments=(KIND, NAME, Argument("pairs", "KEY=VALUE...", many=True, complete="resource-setting")),
         options=CLUSTER,
-        examples=("ixion config set topic orders retention.ms=3600000", "ixion config set logger 1 ixion.log=DEBUG"),
+        examples=(
+            "ixion config set topic orders retention.ms=3600000",
+            "ixion config set logger 1 ixion.broker.log=DEBUG",
+        ),
     ),
     Command(
         "unset",
         "Return settings to their defaults.",
         unset,
-        arguments=(KIND, NAME, Argument("keys", "KEY...", many=True)),
+        arguments=(KIND, NAME, Argument("keys", "KEY...", many=True, complete="resource-setting-name")),
         options=CLUSTER,
         aliases=("rm", "delete"),
     ),

@@ -11,7 +11,7 @@ from ixion.cli.command import Argument, Command, Exit, Option
 
 
 def dump(path: str, as_json: bool, deep: bool) -> None:
-    from ixion.log.dump import dump_path
+    from ixion.broker.log.dump import dump_path
 
     if not os.path.exists(path):
         print(f"ixion: there is no {path}", file=sys.stderr)

@@ -27,12 +27,14 @@ def version_line() -> str:
 
 def run() -> None:
     try:
+        from ixion.cli.interrupt import raise_when_ended
         from ixion.cli.streams import prepare_streams
 
+        raise_when_ended()
         prepare_streams()
         from ixion.cli.app import execute
 
         code = execute(sys.argv[1:])
-    except KeyboardInterrupt:  # while the command was being imported
-        code = 130
+    except KeyboardInterrupt as error:  # while the command was being imported
+        code = 128 + getattr(error, "number", 2)
     sys.exit(code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, cast
 
-from ixion.cli.command import LARGEST_OFFSET, Option, UsageError, whole
+from ixion.cli.command import LARGEST_OFFSET, Exit, Option, UsageError, whole
 
 if TYPE_CHECKING:
     from ixion.cli.access import Access
@@ -33,6 +33,26 @@ UNTIL: Final = Option(
 READ_COMMITTED: Final = Option(
     "read_committed", "--read-committed", "Leave out records of aborted and open transactions."
 )
+
+
+# Of commands that destroy something.
+YES: Final = Option("yes", "--yes -y", "Do it without asking.")
+
+
+def confirm(what: str, yes: bool) -> None:
+    """Return if the user agrees, by --yes or by typing y. UsageError if nobody can be asked."""
+    import sys
+
+    if yes:
+        return
+    if not sys.stdin.isatty() or not sys.stderr.isatty():
+        raise UsageError(f"this would {what}; add --yes to do it")
+    print(f"This will {what}. Continue? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        from ixion.cli.output import note
+
+        note("nothing was done")
+        raise Exit(1)
 
 
 def administer(access: Access) -> AdminRunner:

@@ -43,7 +43,7 @@ def widths_of(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 
 def draw_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[str]) -> None:
     """Draw the table here if it fits. rich folds wide cells, but takes as long to import as everything else."""
-    from ixion.cli.help import terminal_columns
+    from ixion.cli.help.pages import terminal_columns
 
     widths = widths_of(columns, rows)
     if sum(widths) + 2 * (len(widths) - 1) <= terminal_columns():

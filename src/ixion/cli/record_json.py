@@ -5,7 +5,7 @@
 
 Text is UTF-8; other bytes are `{"base64": …}`; null is null. Headers are pairs, because a name may occur twice; when
 read, an object is accepted too, and so is a timestamp as text. A value (or key) that is any other object, list, number
-or boolean is sent as its JSON text.
+or boolean is sent as its JSON text. `topic` and `offset` are ignored; any other field is an error.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import json
 from base64 import b64decode, b64encode
 from typing import Any, NamedTuple
 
-from ixion.cli.command import LARGEST, LARGEST_OFFSET
+from ixion.cli.command import LARGEST, LARGEST_OFFSET, nearest
 from ixion.clients.metadata import TopicPartition
-from ixion.records.record import Record
+from ixion.language.records.record import Record
 
+FIELDS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 HEADER_CHOICES = "headers are an object, or a list of [name, value] pairs"
 
 
@@ -29,6 +30,7 @@ class Outgoing(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
     timestamp_ms: int | None = None
     partition: int | None = None
+    is_copy: bool = False  # `ixion consume` wrote the line, so the partition is that of another topic, or was
 
 
 def show_bytes(data: bytes | None) -> Any:
@@ -87,6 +89,8 @@ def parse_line(line: bytes) -> Outgoing:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(found, dict) or "value" not in found:
         raise ValueError('a line is an object with at least a "value"')
+    for name in found.keys() - set(FIELDS):
+        raise ValueError(f"there is no field {name!r}{nearest(name, list(FIELDS))} (fields: {', '.join(FIELDS)})")
     partition, timestamp = found.get("partition"), found.get("timestamp")
     if partition is not None and (not is_whole(partition) or not 0 <= partition <= LARGEST):
         raise ValueError(f"{partition!r} is not a partition number")
@@ -96,6 +100,7 @@ def parse_line(line: bytes) -> Outgoing:
         read_headers(found.get("headers") or ()),
         parse_timestamp(timestamp),
         partition,
+        is_copy="offset" in found,
     )
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import Argument, Command, Group, Option, UsageError, number
-from ixion.cli.options import AS_JSON, administer
+from ixion.cli.options import AS_JSON, YES, administer, confirm
 from ixion.cli.output import note, show_json, show_table
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ixion.clients.admin.runner import AdminRunner
@@ -89,9 +89,10 @@ def renew(token: str, hours: float | None, access: Access) -> None:
     print(f"{token} expires at {when(expires_ms)}")
 
 
-def expire(token: str, hours: float | None, access: Access) -> None:
+def expire(token: str, hours: float | None, yes: bool, access: Access) -> None:
     from ixion.clients.admin.tokens import expire_delegation_token
 
+    confirm(f"end the token {token}", yes)
     with administer(access) as admin:
         known = find(admin, token)
         period_ms = -1 if hours is None else round(hours * HOUR_MS)
@@ -160,7 +161,7 @@ TOKEN: Final = Group(
         "End a token.",
         expire,
         arguments=(Argument("token", "ID"),),
-        options=(hours("After this time (default: at once)."), *CLUSTER),
+        options=(hours("After this time (default: at once)."), YES, *CLUSTER),
         aliases=("rm", "remove"),
     ),
 )  # fmt: skip

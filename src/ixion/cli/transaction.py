@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ixion.cli.access import CLUSTER, Access
 from ixion.cli.command import LARGEST_OFFSET, Argument, Command, Group, Option, whole
-from ixion.cli.options import AS_JSON, administer
+from ixion.cli.options import AS_JSON, YES, administer, confirm
 from ixion.cli.output import note, show_json, show_table
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def list_(state: str | None, as_json: bool, access: Access) -> None:
 
 
 def describe(name: str, as_json: bool, access: Access) -> None:
-    from ixion.cli.consume_format import local_time
+    from ixion.cli.consume.format import local_time
     from ixion.clients.admin.transactions import describe_transactions
 
     with administer(access) as admin:
@@ -67,7 +67,7 @@ def hanging(topic: list[str], as_json: bool, access: Access) -> None:
 
 
 def row_of(found: OpenTransaction) -> dict[str, Any]:
-    from ixion.cli.consume_format import local_time
+    from ixion.cli.consume.format import local_time
 
     return {
         "topic": found.partition.topic,
@@ -79,10 +79,10 @@ def row_of(found: OpenTransaction) -> dict[str, Any]:
     }
 
 
-def abort(topic: str, partition: int, start_offset: int, access: Access) -> None:
+def abort(topic: str, partition: int, start_offset: int, yes: bool, access: Access) -> None:
     from ixion.clients.admin.transactions import abort_transaction, open_transactions
     from ixion.clients.metadata import TopicPartition
-    from ixion.model.errors import ErrorCode, KafkaError
+    from ixion.language.model.errors import ErrorCode, KafkaError
 
     place = TopicPartition(topic, partition)
     with administer(access) as admin:
@@ -92,6 +92,7 @@ def abort(topic: str, partition: int, start_offset: int, access: Access) -> None
             there = ", ".join(str(each.start_offset) for each in found) or "none"
             text = f"{place} has no transaction that begins at offset {start_offset}; open are: {there}"
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, text)
+        confirm(f"abort the transaction of producer {chosen[0].producer_id} on {place}", yes)
         admin.run(abort_transaction, chosen[0])
     print(f"aborted the transaction of producer {chosen[0].producer_id} on {place}")
 
@@ -148,7 +149,7 @@ TRANSACTION: Final = Group(
                 kind=whole(0, LARGEST_OFFSET),
             ),
         ),
-        options=CLUSTER,
+        options=(YES, *CLUSTER),
         examples=("ixion transaction abort orders 0 1700",),
     ),
 )

@@ -1,0 +1,1 @@
+"""`ixion cluster`: a cluster on this machine, what a cluster is like, and moves of its partitions."""

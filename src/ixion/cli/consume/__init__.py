@@ -1,0 +1,1 @@
+"""`ixion consume`: prints records, copies them, reads in a group."""

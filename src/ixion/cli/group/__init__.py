@@ -1,0 +1,1 @@
+"""`ixion group`: shows groups, resets their offsets, watches their lag."""

@@ -1,0 +1,1 @@
+"""`ixion help` and the pages that `--help` prints."""

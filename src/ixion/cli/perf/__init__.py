@@ -1,0 +1,1 @@
+"""`ixion perf`: loads for a cluster, and what they measure."""

@@ -1,0 +1,1 @@
+"""`ixion pipeline`: runs, shows and mends pipelines of `ixion.pipelines`."""

@@ -1,0 +1,1 @@
+"""`ixion produce`: sends lines of files or of standard input."""

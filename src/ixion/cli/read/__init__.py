@@ -1,0 +1,1 @@
+"""`ixion read`: writes records into files with columns."""

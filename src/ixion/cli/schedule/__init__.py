@@ -1,0 +1,1 @@
+"""`ixion schedule`: shows and cancels delayed records."""

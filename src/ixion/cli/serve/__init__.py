@@ -1,0 +1,1 @@
+"""`ixion serve`: a broker as a process."""

@@ -1,0 +1,1 @@
+"""`ixion topic`: creates, shows, changes and deletes topics."""

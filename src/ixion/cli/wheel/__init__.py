@@ -1,0 +1,1 @@
+"""`ixion wheel`: shows a live timing wheel."""
