@@ -8,15 +8,16 @@ from devtools.sim.broken import Broken
 from devtools.sim.disk import SimFiles
 from devtools.sim.workload import Load
 from devtools.sim.world import World
-from ixion.broker.broker import Broker
-from ixion.log.log import Log
-from ixion.log.reader import Isolation, read
-from ixion.metadata import paths
-from ixion.metadata.topic_node import PartitionState
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
-from ixion.records.batches import iter_batches
-from ixion.replica.partition import Partition
+from ixion.broker.log.log import Log
+from ixion.broker.log.reader import read
+from ixion.broker.log.view import Bound
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.topic_node import PartitionState
+from ixion.broker.replica.partition import Partition
+from ixion.broker.startup.broker import Broker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
+from ixion.language.records.batches import iter_batches
 
 Entry = tuple[int, bytes]  # leader epoch, value
 
@@ -134,7 +135,8 @@ class Watcher:
             if number in registered:
                 self._gone_s.pop(number, None)
                 continue
-            gone_s = self._gone_s.setdefault(number, world.loop.now_s)
+            # It may have registered, and have lost its session again, since the last look.
+            gone_s = max(self._gone_s.setdefault(number, world.loop.now_s), world.moments.registered_s.get(number, 0.0))
             joined = before is not None and number in state.isr and number not in before.isr
             if joined and world.loop.now_s - gone_s > GONE_S:
                 raise Broken("LiveIsr", f"{key}: b{number} is in {state.isr}, and is not registered")
@@ -207,24 +209,20 @@ class Watcher:
         for (number, where), sent in load.sent.items():
             if where != key or sent.loose:
                 continue
-            forgotten = False
             for value, code in sent.failed.items():
                 if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                    if value not in places:
-                        raise Broken("Sequence", f"{key}: {value!r} was refused: the leader lacks what came before it")
-                    # The leader has restarted: a snapshot has the last batch of each producer only. So it refuses an
-                    # earlier one that is repeated, and the producer repeats the later ones in its next epoch.
-                    forgotten = True
+                    what = "does not know that it has it" if value in places else "lacks what came before it"
+                    raise Broken("Sequence", f"{key}: {value!r} was refused: the leader {what}")
             last = -1
             for value in sent.values:
                 found = places.get(value, [])
-                if len(found) > 1 and not forgotten:
+                if len(found) > 1:
                     raise Broken("OnceOnly", f"{key}: {value!r} is at {found}")
                 if value in sent.acknowledged:
                     if not found:
                         at = sent.acknowledged[value]
                         raise Broken("NoAcknowledgedLoss", f"{key}: {value!r}, acknowledged at {at}, is not there")
-                    if sent.acknowledged[value] not in found[: len(found) if forgotten else 1]:
+                    if sent.acknowledged[value] != found[0]:
                         at = sent.acknowledged[value]
                         raise Broken("MonotonicOffsets", f"{key}: {value!r}, acknowledged at {at}, is at {found[0]}")
                 if found:
@@ -255,7 +253,7 @@ def _read(log: Log, start: int, below: int) -> dict[int, Entry]:
     offset = max(start, log.log_start)
     while offset < min(below, log.end_offset):
         before = offset
-        for view in iter_batches(read(log, offset, 1 << 20, Isolation.LOG_END).records):
+        for view in iter_batches(read(log, offset, 1 << 20, Bound.END).records):
             for each in view:
                 if start <= each.offset < below:
                     found[int(each.offset)] = (int(view.leader_epoch), bytes(each.value or b""))

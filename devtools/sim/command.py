@@ -8,13 +8,13 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from devtools.sim import patches
 from devtools.sim.faults import KINDS, Fault, make_faults
 from devtools.sim.jobs import JOBS
-from devtools.sim.kept import KEPT
+from devtools.sim.kept import KEPT, TWINS, Kept
 from devtools.sim.mutants import HINTS, MUTANTS, apply
 from devtools.sim.run import KEYS, Outcome, simulate
 
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
     if not given.verbose:
         logging.getLogger().handlers[0].setLevel(logging.CRITICAL + 1)
     if given.kept:
-        return 0 if run_kept(given.mutant) else 1
+        return 0 if run_kept((*KEPT, *TWINS), given.mutant) else 1
     if given.quick:
         return quick()
     if given.mutants:
@@ -145,14 +145,14 @@ def quick() -> int:
     report(again, 0.0)
     if first.broken or not first.acknowledged or first.digest != again.digest:
         return 1
-    if not run_kept(None):
+    if not run_kept(KEPT):
         return 1
     return 0 if all(is_found(mutant, run) for mutant in QUICK_MUTANTS) else 1
 
 
-def run_kept(mutant: str | None) -> bool:
+def run_kept(runs: Iterable[Kept], mutant: str | None = None) -> bool:
     """Whether all hold. The first that does not ends it."""
-    for kept in KEPT:
+    for kept in runs:
         outcome = in_child(
             lambda kept=kept: simulate(  # type: ignore[misc]
                 kept.seed, kept.schedule(KEYS), length_s=kept.length_s, job=kept.job
@@ -261,25 +261,11 @@ def warm_up() -> None:
     import importlib
     import pkgutil
 
-    import ixion.apis
     import ixion.broker
     import ixion.clients
-    import ixion.controller
-    import ixion.coordinators
-    import ixion.delay
-    import ixion.protocol.messages
-    import ixion.replica
+    import ixion.language.protocol.messages
 
-    packages: list[Any] = [
-        ixion.apis,
-        ixion.broker,
-        ixion.clients,
-        ixion.controller,
-        ixion.coordinators,
-        ixion.delay,
-        ixion.protocol.messages,
-        ixion.replica,
-    ]
+    packages: list[Any] = [ixion.broker, ixion.clients, ixion.language.protocol.messages]
     for package in packages:
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             try:

@@ -10,9 +10,9 @@ from devtools.sim.net import Hold
 from devtools.sim.scripts import FETCH, end_of, fell, pause, roles
 from devtools.sim.tree import HOST
 from devtools.sim.world import World
-from ixion.metadata import paths
-from ixion.metadata.errors import NoNodeError
-from ixion.model.topic_partition import TopicPartition
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.errors import NoNodeError
+from ixion.language.model.topic_partition import TopicPartition
 
 STOP_REPLICA = 5
 UPDATE_METADATA = 6
@@ -135,6 +135,8 @@ async def wiped_between(world: World, key: TopicPartition) -> None:
     if found is None or not world.may_lose:
         return
     leader, controller = found[0], world.controller()
+    if controller < 0:
+        return  # the last one has gone just now
     world.may_lose, world.losing = False, True
     try:
         world.tree.cut(host_of(world, controller))

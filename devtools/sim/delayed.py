@@ -10,7 +10,7 @@ from devtools.sim.job import TIMES, Job, text
 from devtools.sim.patches import EPOCH_S
 from ixion.clients.aio import Consumer, Producer
 from ixion.clients.metadata import TopicPartition as Place
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 LONGEST_S = 12.0
 
@@ -19,6 +19,7 @@ class Delayed(Job):
     """Never early, exactly once."""
 
     keys = []  # noqa: RUF012
+    delivered_to = "d"
     _process = 1
 
     async def prepare(self) -> None:
@@ -62,7 +63,7 @@ class Delayed(Job):
 
     async def _follow(self) -> None:
         consumer = Consumer(self.world.bootstrap, auto_offset_reset="earliest", **TIMES)
-        await consumer.assign([Place("d", 0)])
+        await consumer.assign([Place(self.delivered_to, 0)])
         while not self.stopped or not self._acknowledged <= self._seen.keys():
             try:
                 records = await consumer.poll(0.5)
@@ -82,7 +83,7 @@ class Delayed(Job):
         if not await self.end(limit_s + LONGEST_S):
             missing = sorted(self._acknowledged - self._seen.keys())
             raise Broken("DeliveredOnce", f"{len(missing)} delayed records did not come, such as {missing[:3]}")
-        await self.read_all("d", 1, self._process, "read_uncommitted", limit_s)
+        await self.read_all(self.delivered_to, 1, self._process, "read_uncommitted", limit_s)
         found: dict[str, set[int]] = {}
         for operation in self.history:
             assert operation.outcome is Outcome.OK
@@ -95,3 +96,14 @@ class Delayed(Job):
         missing = sorted(self._acknowledged - found.keys())
         if missing:
             raise Broken("DeliveredOnce", f"acknowledged and not there: {missing[:3]}")
+
+
+class Scheduled(Delayed):
+    """The same by way of a schedule topic (delivery.delay.target): a broker delivers them to another topic."""
+
+    delivered_to = "o"
+
+    async def prepare(self) -> None:
+        await self.world.create_topic("o", 1)
+        config = {"delivery.delay.mode": "record", "delivery.delay.target": "o"}
+        await self.world.create_topic("d", 1, config=config)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar, Final
 
-from ixion.log.files import Files, Part
+from ixion.broker.log.files import Files, Part
 
 ROOMY: Final = os.statvfs_result((4096, 4096, 1 << 28, 1 << 28, 1 << 28, 1 << 20, 1 << 20, 1 << 20, 0, 255))
 FULL: Final = os.statvfs_result((4096, 4096, 1 << 28, 0, 0, 1 << 20, 1 << 20, 1 << 20, 0, 255))

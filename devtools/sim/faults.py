@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from devtools.sim.moments import MOMENTS
-from ixion.model.topic_partition import TopicPartition
+from ixion.language.model.topic_partition import TopicPartition
 
 # How often each kind comes, relative to the others.
 KINDS: Final = {

@@ -11,7 +11,7 @@ from devtools.sim.job import TIMES, Job, polls
 from ixion.clients.aio import Consumer
 from ixion.clients.consumer.listener import RebalanceListener
 from ixion.clients.metadata import TopicPartition as Place
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 MEMBERS = 3
 

@@ -10,9 +10,9 @@ from devtools.sim import control_scripts, late_scripts, scripts
 from devtools.sim.faults import Fault
 from devtools.sim.tree import HOST
 from devtools.sim.world import World
-from ixion.metadata import paths
-from ixion.metadata.errors import NoNodeError
-from ixion.model.topic_partition import TopicPartition
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.errors import NoNodeError
+from ixion.language.model.topic_partition import TopicPartition
 
 SCRIPTS: Final[dict[str, Callable[[World, TopicPartition], Awaitable[None]]]] = {
     "late-shrink": late_scripts.late_shrink,
@@ -69,8 +69,10 @@ class Injector:
             if slot.node is not None:
                 slot.node.slow_disk = False
                 slot.node.clock_s = slot.node.drift = 0.0
-            if slot.node is not None and not slot.node.dead and slot.broker is None and number in world.restarts_wanted:
-                world.kill(number)  # it was being stopped
+            if slot.node is not None and slot.node.stopping:
+                world.kill(number)  # the fault that would have started it again was cancelled
+            if slot.has_lost_a_directory:
+                world.kill(number)  # as an operator does once the disk is mended: it stays offline until the next start
             world.start(number)
 
     def _who(self, target: str, key: TopicPartition) -> int:
@@ -122,10 +124,8 @@ class Injector:
                 world.start(number)
             case "stop":
                 world.may_lose = False  # a partition with two replicas has one of them from now on
-                world.restarts_wanted.add(number)
                 await world.stop(number)
                 await asyncio.sleep(fault.for_s)
-                world.restarts_wanted.discard(number)
                 world.start(number)
             case "pause":
                 world.pause(number)

@@ -15,8 +15,8 @@ from devtools.sim.workload import Load
 from devtools.sim.world import World
 from ixion.clients.aio import Consumer
 from ixion.clients.metadata import TopicPartition as Place
-from ixion.model.errors import KafkaError
-from ixion.model.topic_partition import TopicPartition
+from ixion.language.model.errors import KafkaError
+from ixion.language.model.topic_partition import TopicPartition
 
 # Of clients that notice a fault soon.
 TIMES: Final[dict[str, Any]] = {
@@ -35,12 +35,16 @@ class Job:
         self.stopped = False
         self.clocks_jump = False  # by a fault of this run
         self.history: list[Operation] = []
+        self.broken: Broken | None = None  # what a look at the brokers has found, to be raised at the end
         self._tasks: list[asyncio.Task[Any]] = []
         self._nodes = 0
 
     # For those that make one.
 
     keys: list[TopicPartition] = []  # noqa: RUF012 - partitions that the plain producers write to as well
+    directories = 1  # of each broker
+    settings: dict[str, str] = {}  # noqa: RUF012 - of the brokers, beside the usual ones
+    features: dict[str, int] = {}  # noqa: RUF012 - of the cluster, from its start
 
     async def prepare(self) -> None:
         """Before any fault."""
@@ -80,36 +84,46 @@ class Job:
 
     async def read_all(self, topic: str, partitions: int, process: int, isolation: str, limit_s: float) -> None:
         """Read a topic from its start to its end, into the history."""
+        for records in await self.collect(topic, partitions, isolation, limit_s):
+            self.told(process, Outcome.OK, "poll", polls(records))
 
-        async def reading() -> None:
+    async def collect(
+        self, topic: str, partitions: int, isolation: str, limit_s: float, **options: Any
+    ) -> list[list[Any]]:
+        """All records of a topic, from its start to its end, poll by poll."""
+
+        async def reading() -> list[list[Any]]:
+            found_records: list[list[Any]] = []
             places = [Place(topic, number) for number in range(partitions)]
-            consumer = Consumer(self.world.bootstrap, isolation_level=isolation, auto_offset_reset="earliest", **TIMES)
+            consumer = Consumer(
+                self.world.bootstrap, isolation_level=isolation, auto_offset_reset="earliest", **{**TIMES, **options}
+            )
             await consumer.assign(places)
             ends = await consumer.end_offsets(places)
             while True:
-                self.told(process, Outcome.OK, "poll", polls(await consumer.poll(0.2)))
+                found_records.append(await consumer.poll(0.2))
                 found = [await consumer.position(place) for place in places]
                 if all(at >= ends[place] for at, place in zip(found, places, strict=True)):
                     break
             await consumer.close()
+            return found_records
 
         end_s = self.world.loop.now_s + limit_s
         while self.world.loop.now_s < end_s:
-            before = len(self.history)
             task = self.spawn(reading())
             self._tasks.remove(task)
             await asyncio.wait([task], timeout=max(end_s - self.world.loop.now_s, 0))
             if task.done() and task.exception() is None:
-                return
+                return list(task.result())
             if task.done() and not isinstance(task.exception(), KafkaError):
                 raise task.exception()  # type: ignore[misc]
             task.cancel()
-            del self.history[before:]
             await asyncio.sleep(0.5)
         raise Broken("Healthy", f"{topic} could not be read to its end within {limit_s:g} s ({isolation})")
 
     def judge(self, operations: list[Operation]) -> None:
-        found = check(operations)
+        loose = {value.decode() for sent in self.load.sent.values() if sent.loose for value in sent.values}
+        found = check(operations, loose)
         if found:
             raise Broken(f"History {found[0].kind}", "; ".join(f"{each.kind}: {each.detail}" for each in found[:3]))
 

@@ -11,7 +11,7 @@ import asyncio
 from devtools.sim.net import Hold
 from devtools.sim.scripts import ALTER_PARTITION, FETCH, end_of, fell, pause, roles
 from devtools.sim.world import World
-from ixion.model.topic_partition import TopicPartition
+from ixion.language.model.topic_partition import TopicPartition
 
 LAG_LIMIT_S = 7.0  # replica.lag.time.max.ms and the look for it
 

@@ -34,6 +34,7 @@ class Node:
         self.host = host
         self.dead = False
         self.paused = False
+        self.stopping = False  # cleanly, by a fault
         self.clock_s = 0.0  # how far its wall clock is off
         self.drift = 0.0  # seconds that it gains a second, since:
         self.drift_since_s = 0.0

@@ -8,11 +8,11 @@ from typing import Final
 
 from devtools.sim.loop import SimLoop, context_of
 from devtools.sim.tree import SimTree
-from ixion.metadata import paths
-from ixion.metadata.errors import NoNodeError
-from ixion.metadata.session import Event
-from ixion.metadata.topic_node import PartitionState, decode_partition_state
-from ixion.model.topic_partition import TopicPartition
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.errors import NoNodeError
+from ixion.broker.metadata.session import Event
+from ixion.broker.metadata.topic_node import PartitionState, decode_partition_state
+from ixion.language.model.topic_partition import TopicPartition
 
 LEADER_CHANGE: Final = "leader-change"
 ISR_GROWS: Final = "isr-grows"
@@ -30,11 +30,18 @@ class Moments:
         self._states: dict[TopicPartition, PartitionState] = {}
         self.on_change: list[Callable[[TopicPartition], None]] = []
         self.on_write: list[Callable[[TopicPartition, PartitionState, int], None]] = []  # with the controller epoch
+        self.registered_s: dict[int, float] = {}  # when the registration of a broker last came, changed or went
         tree.own.watch(paths.CONTROLLER, lambda _: self.came(CONTROLLER_CHANGE))
 
     def follow(self, key: TopicPartition) -> None:
         path = paths.partition_state(*key)
         self._tree.own.watch(path, lambda _event: self._changed(key, _event))
+
+    def follow_broker(self, number: int) -> None:
+        self._tree.own.watch(paths.broker(number), lambda _: self._registered(number))
+
+    def _registered(self, number: int) -> None:
+        self.registered_s[number] = self._loop.now_s
 
     def _changed(self, key: TopicPartition, _event: Event) -> None:
         try:

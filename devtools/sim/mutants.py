@@ -8,32 +8,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import ixion.controller.cluster.broker_changes as broker_changes
-import ixion.controller.cluster.isr as controller_isr
-import ixion.controller.cluster.take_over as take_over
-import ixion.replica.fetch_requests as fetch_requests
-import ixion.replica.fetcher as fetcher
-import ixion.replica.followed as followed
-from ixion.broker.renewing import Renewal
-from ixion.broker.reopening import Reopening
-from ixion.controller.cluster import channels, elections, isr_rules
-from ixion.controller.cluster.fenced_tree import FencedTree
-from ixion.controller.cluster.leadership import Leadership
-from ixion.controller.cluster.registered import registered_brokers
-from ixion.log.log import Log
-from ixion.metadata.node import ANY_VERSION, Check
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import NO_LOG
-from ixion.replica.control import Control
-from ixion.replica.isr_changes import IsrChanges
-from ixion.replica.manager import ReplicaManager
-from ixion.replica.partition import Partition
-from ixion.replica.read import LogReader
-
-
-def put(owner: Any, name: str, instead: Any) -> None:
-    assert hasattr(owner, name) or owner is Partition, f"{owner} has no {name}"
-    setattr(owner, name, instead)
+import ixion.broker.controller.cluster.broker_changes as broker_changes
+import ixion.broker.controller.cluster.isr as controller_isr
+import ixion.broker.controller.cluster.take_over as take_over
+import ixion.broker.replica.fetch_requests as fetch_requests
+import ixion.broker.replica.fetcher as fetcher
+import ixion.broker.replica.followed as followed
+from devtools.sim.client_mutants import CLIENT_MUTANTS
+from devtools.sim.delay_mutants import DELAY_MUTANTS
+from devtools.sim.log_mutants import LOG_MUTANTS
+from devtools.sim.mutate import put
+from ixion.broker.controller.cluster import channels, elections, isr_rules, leftovers, partition_machine, restarts
+from ixion.broker.controller.cluster.fenced_tree import FencedTree
+from ixion.broker.controller.cluster.leadership import Leadership
+from ixion.broker.controller.cluster.registered import registered_brokers
+from ixion.broker.log import snapshot_file
+from ixion.broker.log.log import Log
+from ixion.broker.log.mover import Mover
+from ixion.broker.log.partition_logs import Pair, PartitionLogs
+from ixion.broker.metadata.node import ANY_VERSION, Check
+from ixion.broker.replica.control import Control
+from ixion.broker.replica.isr_changes import IsrChanges
+from ixion.broker.replica.manager import ReplicaManager
+from ixion.broker.replica.partition import Partition
+from ixion.broker.replica.read import LogReader
+from ixion.broker.startup.renewing import Renewal
+from ixion.broker.startup.reopening import Reopening
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import NO_LOG
 
 
 def truncate_to_high_watermark() -> None:
@@ -349,6 +351,17 @@ def full_for_ever() -> None:
     put(Reopening, "look", lambda _: None)
 
 
+def absent_forgotten() -> None:
+    """7: replicas that may have lost records lead, although others that have them all are away."""
+    for module in (partition_machine, restarts):
+        put(module, "awaited", lambda *_: [])
+
+
+def logs_left_behind() -> None:
+    """The controller forgets brokers that did not confirm that they deleted the log of a moved replica."""
+    put(leftovers, "after", lambda _before, replicas: replicas)
+
+
 def empty_leads() -> None:
     """7: a replica whose disk was replaced is taken for one that does not say how much it has."""
     real = ReplicaManager.end_of_log
@@ -359,6 +372,37 @@ def empty_leads() -> None:
 
     put(ReplicaManager, "end_of_log", end_of_log)
     put(channels, "NO_LOG", (1 << 30, 0))
+
+
+def one_batch_only() -> None:
+    """A leader that starts knows the last batch of each producer only, as Apache Kafka does."""
+    put(snapshot_file, "decode_trailer", lambda _data, _entries: True)
+
+
+def sibling_stays() -> None:
+    """Delayed records stay in the old log directory when their partition moves to another."""
+    real = PartitionLogs.make_copies
+
+    def make_copies(self: PartitionLogs, directory: Any) -> list[Pair]:
+        return [pair for pair in real(self, directory) if pair[0].topic == self.key[0]]
+
+    put(PartitionLogs, "make_copies", make_copies)
+    put(PartitionLogs, "may_put_in_place", lambda *_: True)
+
+
+def sibling_keeps_settings() -> None:
+    """New settings of a topic do not reach the logs of its delayed records."""
+    put(PartitionLogs, "reconfigure", lambda self, config: self._apply(self.key, config))
+
+
+def move_unseen() -> None:
+    """A replica goes on with the log in the old directory after a move."""
+    real = Mover.__init__
+
+    def init(self: Mover, *given: Any) -> None:
+        real(self, *given[:4])
+
+    put(Mover, "__init__", init)
 
 
 MUTANTS: Final[dict[str, Callable[[], None]]] = {
@@ -395,6 +439,15 @@ MUTANTS: Final[dict[str, Callable[[], None]]] = {
         expired_for_good,
         full_for_ever,
         empty_leads,
+        one_batch_only,
+        absent_forgotten,
+        logs_left_behind,
+        sibling_stays,
+        sibling_keeps_settings,
+        move_unseen,
+        *LOG_MUTANTS,
+        *DELAY_MUTANTS,
+        *CLIENT_MUTANTS,
     )
 }
 
@@ -427,6 +480,10 @@ HINTS: Final[dict[str, tuple[str, str]]] = {
     "expired-for-good": ("expire,kill", "none"),
     "full-for-ever": ("start-full", "none"),
     "empty-leads": ("last-wiped", "none"),
+    "one-batch-only": ("stop,isolate,alone,kill", "none"),
+    "absent-forgotten": ("wiped-between", "moves"),
+    "logs-left-behind": ("kill", "moves"),
+    **{each.__name__.replace("_", "-"): ("", job) for each, job in CLIENT_MUTANTS.items()},
 }
 
 

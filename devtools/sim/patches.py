@@ -65,10 +65,10 @@ def connect_ixion() -> None:
     """Sockets of ixion's modules, once these can be imported."""
     import types
 
-    import ixion.broker.preflight
+    import ixion.broker.log.disk_guard
+    import ixion.broker.network.acceptor
+    import ixion.broker.startup.preflight
     import ixion.clients.line
-    import ixion.log.disk_guard
-    import ixion.network.acceptor
     from devtools.sim.disk import space_of
     from devtools.sim.loop import NODE
     from devtools.sim.sockets import ClientSocket, Listening
@@ -100,10 +100,10 @@ def connect_ixion() -> None:
         create_server=create_server, AF_INET=2, AF_INET6=10, IPPROTO_TCP=6, TCP_NODELAY=1, SOL_SOCKET=1, SO_KEEPALIVE=9
     )
     places: list[tuple[Any, str, Any]] = [
-        (ixion.network.acceptor, "socket", sockets),
+        (ixion.broker.network.acceptor, "socket", sockets),
         (ixion.clients.line, "Dial", Dial),
-        (ixion.broker.preflight, "check_port", lambda _: None),
-        (ixion.log.disk_guard, "os", types.SimpleNamespace(statvfs=space_of)),
+        (ixion.broker.startup.preflight, "check_port", lambda _: None),
+        (ixion.broker.log.disk_guard, "os", types.SimpleNamespace(statvfs=space_of)),
     ]
     for module, name, instead in places:
         setattr(module, name, instead)

@@ -23,7 +23,9 @@ from devtools.sim.patches import Running
 from devtools.sim.trace import Trace
 from devtools.sim.workload import PACES_S, Load
 from devtools.sim.world import World
-from ixion.model.topic_partition import TopicPartition
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.cluster_node import encode_features
+from ixion.language.model.topic_partition import TopicPartition
 
 MEMORY: Final = "/dev/shm"
 START_LIMIT_S: Final = 60.0
@@ -90,7 +92,8 @@ def simulate(
     Running.loop, Running.chance = loop, random.Random(seed + 7)
     gc.disable()  # finalizers would run at moments that depend on everything that ran before
     asyncio.set_event_loop(loop)
-    world = World(loop, folder)
+    world = World(loop, folder, directories=JOBS[job].directories)
+    world.settings |= JOBS[job].settings
     Running.network = world.network
     begun_s = loop.now_s
     try:
@@ -124,6 +127,8 @@ async def _run(
     job: str,
     outcome: Outcome,
 ) -> None:
+    if JOBS[job].features:
+        world.tree.own.create(paths.FEATURES, encode_features(JOBS[job].features))
     for number in world.slots:
         world.start(number)
     if not await world.until(world.all_know_all, START_LIMIT_S):

@@ -7,8 +7,8 @@ import random
 
 from devtools.sim.net import Hold
 from devtools.sim.world import Slot, World
-from ixion.metadata import paths
-from ixion.model.topic_partition import TopicPartition
+from ixion.broker.metadata import paths
+from ixion.language.model.topic_partition import TopicPartition
 
 FETCH = 1
 ALTER_PARTITION = 56

@@ -194,8 +194,13 @@ class ClientSocket:
             self._end.stir()
 
     @property
+    def has_data(self) -> bool:
+        """Or its end."""
+        return bool(self._end.inbox) or self._end.ended
+
+    @property
     def _is_readable(self) -> bool:
-        return self._reader[0] is not None and (bool(self._end.inbox) or self._end.ended)
+        return self._reader[0] is not None and self.has_data
 
     def _stirred(self) -> None:
         callback, args = self._writer

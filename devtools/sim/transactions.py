@@ -11,7 +11,7 @@ from devtools.sim.broken import Broken
 from devtools.sim.job import TIMES, Job, polls
 from ixion.clients.aio import Consumer, Producer
 from ixion.clients.metadata import TopicPartition as Place
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 
 PARTITIONS = 2
 READER = 10_000

@@ -15,12 +15,12 @@ from typing import Any, Final, TypeVar
 from devtools.sim.loop import Node, SimLoop, context_of
 from devtools.sim.net import Network
 from devtools.sim.patches import EPOCH_S
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.embedded_session import EmbeddedSession
-from ixion.metadata.errors import ConnectionLostError, MetadataError, SessionExpiredError
-from ixion.metadata.node import ANY_VERSION, Operation, Result, Stat
-from ixion.metadata.node import Node as TreeNode
-from ixion.metadata.session import Cancel, Event, EventKind, Watcher
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.embedded_session import EmbeddedSession
+from ixion.broker.metadata.errors import ConnectionLostError, MetadataError, SessionExpiredError
+from ixion.broker.metadata.node import ANY_VERSION, Operation, Result, Stat
+from ixion.broker.metadata.node import Node as TreeNode
+from ixion.broker.metadata.session import Cancel, Event, EventKind, Watcher
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from devtools.sim.loop import Node
 from devtools.sim.world import World
 from ixion.clients.aio import Producer
 from ixion.clients.aio.producer import DeliveryFuture
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.topic_partition import TopicPartition
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.topic_partition import TopicPartition
 
 PACES_S: Final = (0.1, 0.25, 0.6)  # between two sends of a producer, on average
 

@@ -13,20 +13,22 @@ from devtools.sim.loop import Node, SimLoop, StepPool, context_of
 from devtools.sim.moments import TRUNCATION, Moments
 from devtools.sim.net import Network
 from devtools.sim.tree import SimTree
-from ixion.broker.broker import Broker
-from ixion.broker.errors import StartupError
-from ixion.broker.parts import Options
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.errors import MetadataError, NoNodeError
+from ixion.broker.metadata.topic_node import PartitionState, Replicas, decode_partition_state, decode_topic
+from ixion.broker.startup.broker import Broker
+from ixion.broker.startup.errors import StartupError
+from ixion.broker.startup.parts import Options
 from ixion.config.sources import load
-from ixion.controller.planning import NewTopic
-from ixion.metadata import paths
-from ixion.metadata.errors import MetadataError, NoNodeError
-from ixion.metadata.topic_node import PartitionState, Replicas, decode_partition_state, decode_topic
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.model.topic_partition import TopicPartition
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.model.topic_partition import TopicPartition
 
 T = TypeVar("T")
 
 PORT: Final = 9092
+DIRECTORY_NAMES: Final = ("one", "two")  # of a broker with several log directories
+NUMBER: Final = "{number}"  # in the settings of a job: the broker id
 STALL_S: Final = 0.1  # a write to a slow disk takes at most so long
 SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
@@ -72,10 +74,18 @@ class Slot:
     def alive(self) -> bool:
         return self.node is not None and not self.node.dead
 
+    @property
+    def has_lost_a_directory(self) -> bool:
+        """One of several: a broker that has lost all of them stops by itself."""
+        directories = [] if self.broker is None else self.broker.parts.logs.directories
+        return len(directories) > 1 and any(each.state.offline for each in directories)
+
 
 class World:
-    def __init__(self, loop: SimLoop, folder: str, brokers: int = 3) -> None:
+    def __init__(self, loop: SimLoop, folder: str, brokers: int = 3, directories: int = 1) -> None:
         self.loop = loop
+        self.settings = dict(SETTINGS)
+        self._directories = directories  # of each broker, on one disk
         self.network = loop.network = Network(loop, folder)
         self.tree = SimTree(loop, self.network)
         self.folder = folder
@@ -84,7 +94,6 @@ class World:
         self.moments = Moments(loop, self.tree)
         self.clients: list[Node] = []
         self.graves: list[object] = []
-        self.restarts_wanted: set[int] = set()
         self.may_lose = (
             False  # whether each acknowledged record is on the disks of all brokers, so that one may lose it
         )
@@ -92,6 +101,7 @@ class World:
         self.faults_active = 0
         self.losing = False  # a fault that is under way will make a broker lose its records
         for slot in self.slots.values():
+            self.moments.follow_broker(slot.number)
             slot.files.on_truncate = lambda: self.moments.came(TRUNCATION)
             slot.files.on_slow = lambda slot=slot: self._stall(slot)  # type: ignore[misc]
 
@@ -130,11 +140,16 @@ class World:
         self.note("note", f"start {node}")
         self.loop.spawn(node, self._live(slot, node))
 
+    def _paths(self, slot: Slot) -> list[str]:
+        if self._directories == 1:
+            return [slot.folder]
+        return [os.path.join(slot.folder, name) for name in DIRECTORY_NAMES[: self._directories]]
+
     async def _live(self, slot: Slot, node: Node) -> None:
         settings = {
-            **SETTINGS,
+            **{name: value.replace(NUMBER, str(slot.number)) for name, value in self.settings.items()},
             "broker.id": str(slot.number),
-            "log.dirs": slot.folder,
+            "log.dirs": ",".join(self._paths(slot)),
             "listeners": f"PLAINTEXT://{slot.host}:{PORT}",
         }
         loaded = load(assignments=[f"{name}={value}" for name, value in settings.items()])
@@ -183,6 +198,7 @@ class World:
         if node is None or node.dead or broker is None:
             return
         slot.broker = None
+        node.stopping = True
         task = self.loop.spawn(node, broker.stop(1_000))
         await asyncio.wait([task], timeout=60)
         if slot.node is node:
@@ -192,9 +208,10 @@ class World:
 
     def _unlock(self, slot: Slot) -> None:
         """The system drops the locks of a process that ended."""
-        from ixion.log import lock
+        from ixion.broker.log import lock
 
-        lock._held.discard(os.path.realpath(slot.folder))
+        for path in self._paths(slot):
+            lock._held.discard(os.path.realpath(path))
 
     def pause(self, number: int) -> None:
         node = self.slots[number].node
@@ -224,7 +241,7 @@ class World:
 
     def controller(self) -> int:
         """-1: none."""
-        from ixion.metadata.cluster_node import decode_controller
+        from ixion.broker.metadata.cluster_node import decode_controller
 
         try:
             return int(decode_controller(self.tree.own.get(paths.CONTROLLER).data))

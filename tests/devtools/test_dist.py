@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import ast
+import runpy
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from devtools.dist import FEW, ROOT, WHEEL, UnsoundError, check_wheel, clean_environment, sources
+from devtools.dist import (
+    FEW,
+    ROOT,
+    WHEEL,
+    UnsoundError,
+    absolute,
+    check_metadata,
+    check_wheel,
+    clean_environment,
+    prepare,
+    sources,
+)
 
 INFO = "ixion-1.dist-info"
 NATIVE = {"ixion__mypyc.cpython-311.so", "ixion/timer/wheel.cpython-311.so"}
@@ -88,22 +102,46 @@ def foreign_packages(files: Iterable[Path]) -> set[str]:
     return found - STANDARD
 
 
-def hot(names: Iterable[str]) -> list[Path]:
-    """As setup.py reads HOT."""
-    return [
-        path
-        for name in names
-        for path in SRC.glob(f"ixion/{name}" if name.endswith(".py") else f"ixion/{name}/**/*.py")
-    ]
-
-
-def test_few_files_lead_to_every_package_that_a_whole_build_meets() -> None:
-    tree = ast.parse((ROOT / "setup.py").read_text())
-    (names,) = (
-        eval(compile(ast.Expression(node.value), "setup.py", "eval"))  # ours, and no literal: it has comprehensions
-        for node in tree.body
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "HOT"
-    )
-    whole = foreign_packages(hot(names))
+def test_few_files_lead_to_every_package_that_a_whole_build_meets(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = foreign_packages(hot_modules(monkeypatch))
     assert whole >= {"cramjam", "pyarrow", "re2"}
-    assert foreign_packages(hot(FEW.split())) == whole
+    monkeypatch.setenv("IXION_COMPILE", FEW)
+    assert foreign_packages(hot_modules(monkeypatch)) == whole
+
+
+def hot_modules(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("IXION_PURE", "1")
+    with patch("setuptools.setup"):
+        return [ROOT / name for name in runpy.run_path("setup.py")["hot_modules"]()]
+
+
+def test_the_description_has_absolute_links_only() -> None:
+    readme = "[a](docs/cli.md) ![p](docs/p.svg) [k](https://kafka.apache.org/)\n```\n[c](docs/x.md)\n```\n"
+    there = "https://example.org/ixion"
+    assert absolute(readme, there).splitlines()[0] == (
+        f"[a]({there}/blob/main/docs/cli.md) ![p]({there}/raw/main/docs/p.svg) [k](https://kafka.apache.org/)"
+    )
+    assert absolute(readme, "").splitlines() == ["a  [k](https://kafka.apache.org/)", "```", "[c](docs/x.md)", "```"]
+
+
+@pytest.mark.parametrize("repository", ["", "https://example.org/ixion"])
+def test_metadata_of_what_is_prepared(repository: str, tmp_path: Path) -> None:
+    """As setuptools writes it, without compiling."""
+    source = tmp_path / "source"
+    source.mkdir()
+    prepare(source, repository)
+    code = "from setuptools import build_meta; print(build_meta.prepare_metadata_for_build_wheel('.'))"
+    environment = clean_environment(IXION_PURE="1")
+    subprocess.run([sys.executable, "-c", code], cwd=source, env=environment, check=True, capture_output=True)
+    wheel = tmp_path / "ixion-1-py3-none-any.whl"
+    (metadata,) = source.glob("*.dist-info/METADATA")
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("ixion-1.dist-info/METADATA", metadata.read_text())
+    check_metadata(wheel, repository)
+    with pytest.raises(UnsoundError, match="the repository is"):
+        check_metadata(wheel, "" if repository else "https://example.org")
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("ixion-1.dist-info/METADATA", f"{metadata.read_text()}\n[x](docs/gone.md)\n")
+    with pytest.raises(UnsoundError, match="lead nowhere"):
+        check_metadata(wheel, repository)

@@ -114,6 +114,11 @@ def test_each_anomaly_is_found_and_nothing_else(kind: str) -> None:
     assert {anomaly.kind for anomaly in check(BAD[kind])} == {kind}
 
 
+def test_only_what_a_producer_without_idempotence_wrote_may_be_there_twice() -> None:
+    history = [op(9, OK, "poll", p("a", (0, "1"), (1, "1"), (2, "2"), (3, "2")))]
+    assert [anomaly.detail for anomaly in check(history, {"1"})] == ["a 2: offsets [2, 3]"]
+
+
 def test_what_was_read_but_not_copied_is_found() -> None:
     history = [
         op(9, OK, "poll", p("from-0", (0, "1"), (1, "2")), p("from-1", (0, "3"))),

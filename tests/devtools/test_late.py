@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from devtools.soak.late import doubles
-from ixion.records.builder import BatchBuilder
+from ixion.language.records.builder import BatchBuilder
 
 VALUE = b"1.2.3"
 

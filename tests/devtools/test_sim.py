@@ -34,6 +34,7 @@ def sim(*arguments: str, code: int = 0, hash_seed: str = "random") -> str:
     return done.stdout
 
 
+@pytest.mark.timeout(900)  # a minute of processor time, and eight processes share the cores
 def test_a_run_repeats_and_broken_brokers_are_found(tmp_path: Path) -> None:
     """The same seed twice in one process, and once more in another; bit by bit, as the digest is of every event."""
     ran = sim("--quick")

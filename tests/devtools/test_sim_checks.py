@@ -14,9 +14,9 @@ from devtools.sim import run
 from devtools.sim.broken import Broken
 from devtools.sim.checks import Watcher, behind
 from devtools.sim.workload import Sent
-from ixion.metadata.topic_node import PartitionState, Replicas
-from ixion.model.errors import ErrorCode
-from ixion.model.topic_partition import TopicPartition
+from ixion.broker.metadata.topic_node import PartitionState, Replicas
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.topic_partition import TopicPartition
 
 KEY: TopicPartition = ("t", 0)
 Log = dict[int, tuple[int, bytes]]
@@ -49,7 +49,7 @@ class FakeWorld:
         self.replicas_of = {number: FakeReplica(dict(log), number == 1) for number in (1, 2, 3)}
         self.sent = {(0, KEY): Sent([b"a", b"b"], {b"a": 0, b"b": 1})}
         self.loop = SimpleNamespace(now_s=0.0)
-        self.moments = SimpleNamespace(on_change=[], on_write=[])
+        self.moments = SimpleNamespace(on_change=[], on_write=[], registered_s={})
         self.tree = SimpleNamespace(own=SimpleNamespace(children=lambda _: list(self.registered)))
         self.may_lose = self.losing = False
         self.slots = {number: self.slot(number) for number in (1, 2, 3)}
@@ -221,6 +221,17 @@ def test_a_broker_that_joins_the_isr_without_a_registration_is_found() -> None:
     world.isr = (1, 2, 3)
     with pytest.raises(Broken, match="LiveIsr"):
         watcher.look()
+
+
+def test_a_broker_that_has_just_lost_its_session_may_join_the_isr() -> None:
+    """The controller does not know it yet; and the broker may have come and gone between two looks."""
+    world = FakeWorld(isr=(1, 2), registered=("1", "2"))
+    watcher = world.watcher()
+    watcher.look()
+    world.loop.now_s += 2.0
+    world.isr = (1, 2, 3)
+    world.moments.registered_s[3] = world.loop.now_s - 0.5
+    watcher.look()
 
 
 def lost(world: FakeWorld) -> None:
