@@ -23,7 +23,7 @@ Interleaved writes of transactions are no anomaly. A write whose fate is unknown
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from devtools.history.cycles import cycles
@@ -39,8 +39,9 @@ class Anomaly:
 class History:
     """What every pass needs to know, gathered once."""
 
-    def __init__(self, operations: Iterable[Operation]) -> None:
+    def __init__(self, operations: Iterable[Operation], repeatable: Container[str] = ()) -> None:
         self.operations = list(operations)
+        self.repeatable = repeatable  # values that may be there twice: their producer is not idempotent, and retries
         self.values: dict[tuple[str, int], set[str]] = defaultdict(set)  # by partition and offset
         self.offsets: dict[tuple[str, str], set[int]] = defaultdict(set)  # by partition and value
         self.writers: dict[tuple[str, str], Operation] = {}
@@ -72,8 +73,9 @@ class History:
         return operation.outcome is Outcome.INFO and read
 
 
-def check(operations: Iterable[Operation]) -> list[Anomaly]:
-    history = History(operations)
+def check(operations: Iterable[Operation], repeatable: Container[str] = ()) -> list[Anomaly]:
+    """`repeatable`: values of producers without idempotence, which are no duplicates."""
+    history = History(operations, repeatable)
     passes = (_offsets, _writes, _torn, _polls, _sends, _circles)
     return [anomaly for each in passes for anomaly in each(history)]
 
@@ -83,7 +85,7 @@ def _offsets(history: History) -> Iterator[Anomaly]:
         if len(values) > 1:
             yield Anomaly("inconsistent-offsets", f"{key} offset {offset}: {sorted(values)}")
     for (key, value), offsets in history.offsets.items():
-        if len(offsets) > 1:
+        if len(offsets) > 1 and value not in history.repeatable:
             yield Anomaly("duplicate", f"{key} {value}: offsets {sorted(offsets)}")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -145,16 +146,17 @@ def moves(court: Court) -> str:
 
 def transactions(court: Court) -> str:
     """TransactionsCommand finds a transaction that is under way, and none that hangs."""
-    producer = Producer({"bootstrap.servers": court.bootstrap, "transactional.id": "judged"})
+    name = f"judged-{os.urandom(5).hex()}"
+    producer = Producer({"bootstrap.servers": court.bootstrap, "transactional.id": name})
     producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     producer.produce(TOPIC, b"open")
     require(producer.flush(PATIENCE_S) == 0, "a record of a transaction is acknowledged")
     main = "org.apache.kafka.tools.TransactionsCommand"
-    said = court.tool(main, "describe", "--transactional-id", "judged")
+    said = court.tool(main, "describe", "--transactional-id", name)
     require("Ongoing" in said, said)
     said = court.tool(main, "find-hanging", "--broker-id", str(court.leaders()[0]))
-    require("judged" not in said, said)
+    require(name not in said, said)
     producer.commit_transaction(PATIENCE_S)
     return "one under way, none hangs"
 
@@ -191,7 +193,7 @@ def clients(court: Court) -> str:
     reader = ("VerifiableConsumer", str(seen), "--bootstrap-server", court.bootstrap, "--topic", TOPIC)
     writer = ("VerifiableProducer", str(written), "--bootstrap-server", court.bootstrap, "--topic", TOPIC)
     tools = (
-        "\t".join((*reader, "--group-id", "judge", "--reset-policy", "latest", "--verbose")),
+        "\t".join((*reader, "--group-id", f"judge-{os.urandom(5).hex()}", "--reset-policy", "latest", "--verbose")),
         "\t".join((*writer, "--throughput", "300", "--acks", "-1", "--max-messages", str(MESSAGES))),
     )
     command = java_command("Verifiables", *tools, classpath=f"{classes}:{court.classpath}", options=QUICK)

@@ -26,22 +26,22 @@ class Fault:
 
 
 def _open_records_are_shown(put: Put) -> None:
-    from ixion.log.log import Log
+    from ixion.broker.log.log import Log
 
     put(Log, "last_stable_offset", property(lambda log: log.high_watermark))
 
 
 def _aborted_are_not_listed(put: Put) -> None:
-    from ixion.log import reader
+    from ixion.broker.log import reader
 
-    put(reader, "_aborted", lambda *_: [])
+    put(reader, "aborted_within", lambda *_: [])
 
 
 def _a_marker_is_left_out(put: Put) -> None:
     from dataclasses import replace
 
-    from ixion.coordinators.txn.local_markers import LocalMarkers
-    from ixion.model.errors import ErrorCode
+    from ixion.broker.coordinators.txn.local_markers import LocalMarkers
+    from ixion.language.model.errors import ErrorCode
 
     write = LocalMarkers.write
 
@@ -54,15 +54,15 @@ def _a_marker_is_left_out(put: Put) -> None:
 
 
 def _aborted_offsets_count(put: Put) -> None:
-    from ixion.coordinators.group.offsets import GroupOffsets
+    from ixion.broker.coordinators.group.offsets import GroupOffsets
 
     end = GroupOffsets.end_transaction
     put(GroupOffsets, "end_transaction", lambda self, producer_id, _: end(self, producer_id, committed=True))
 
 
 def _old_epochs_are_served(put: Put) -> None:
-    from ixion.coordinators.txn import coordinator
-    from ixion.log.producer_state import Draft
+    from ixion.broker.coordinators.txn import coordinator
+    from ixion.broker.log.producer_state import Draft
 
     put(Draft, "_check_epoch", lambda *_: None)
     put(Draft, "_check_sequence", lambda *_: None)
@@ -76,16 +76,16 @@ def _old_epochs_are_served(put: Put) -> None:
 
 
 def _repetitions_are_appended(put: Put) -> None:
-    from ixion.log.producer_state import Draft, ProducerState
+    from ixion.broker.log.producer_state import Draft, ProducerState
 
     put(ProducerState, "find_duplicate", lambda *_: None)
     put(Draft, "_check_sequence", lambda *_: None)
 
 
 def _recovery_drops_a_batch(put: Put) -> None:
-    from ixion.log import log_loader
-    from ixion.log.recovery import Damage
-    from ixion.log.recovery import recover_segment as recover
+    from ixion.broker.log import log_loader
+    from ixion.broker.log.recovery import Damage
+    from ixion.broker.log.recovery import recover_segment as recover
 
     def cut_first(segment: Any, *rest: Any) -> Damage | None:
         if segment.size and "__" not in str(segment.path("log")):
@@ -96,9 +96,9 @@ def _recovery_drops_a_batch(put: Put) -> None:
 
 
 def _acknowledged_is_not_written(put: Put) -> None:
-    from ixion.log.prepare import AppendInfo, Origin
-    from ixion.records.batch import BatchView
-    from ixion.replica.partition import Partition
+    from ixion.broker.log.prepare import AppendInfo, Origin
+    from ixion.broker.replica.partition import Partition
+    from ixion.language.records.batch import BatchView
 
     append = Partition.append
     chance = random.Random(1)
@@ -113,19 +113,19 @@ def _acknowledged_is_not_written(put: Put) -> None:
 
 
 def _group_offsets_are_forgotten(put: Put) -> None:
-    from ixion.coordinators.group import shards
+    from ixion.broker.coordinators.group import shards
 
     put(shards, "replay_batch", lambda *_: None)
 
 
 def _open_transactions_stay_open(put: Put) -> None:
-    from ixion.coordinators.txn.expiration import Expiration
+    from ixion.broker.coordinators.txn.expiration import Expiration
 
     put(Expiration, "abort_timed_out", lambda _: None)
 
 
 def _leader_alone(put: Put) -> None:
-    from ixion.replica.partition import Partition
+    from ixion.broker.replica.partition import Partition
 
     def advance(self: Partition) -> bool:
         return self.leads and self.log.raise_high_watermark(self.log.end_offset)

@@ -44,7 +44,7 @@ from devtools.soak.proxy import Faults, Proxies
 from devtools.soak.run import CLIENTS, PARTITIONS, SETTINGS, TOPIC, Soak
 from devtools.zookeeper import RealZooKeeper
 from ixion.clients import Admin, TopicPartition
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 BROKERS = (1, 2, 3)
 PORT = 9092  # between brokers

@@ -29,7 +29,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from devtools.history.checker import Anomaly
-from ixion.records.batches import iter_complete_batches
+from ixion.language.records.batches import iter_complete_batches
 
 OFFSET_HEADER: Final = "x-schedule-offset"
 LONGEST_MS: Final = 5_000

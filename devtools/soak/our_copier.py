@@ -12,7 +12,7 @@ from devtools.soak.our_writer import SETTINGS, close
 from ixion.clients import Consumer, Producer, TopicPartition
 from ixion.clients.consumer.record import ConsumerRecord
 from ixion.clients.core.consumer.subscription import NotAssignedError
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 
 def main(bootstrap: str, directory: str, name: str, source: str, target: str) -> None:

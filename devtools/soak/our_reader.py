@@ -7,7 +7,7 @@ from pathlib import Path
 
 from devtools.soak.diary import Diary
 from ixion.clients import Consumer, TopicPartition
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 
 def main(bootstrap: str, directory: str, name: str, topic: str, partitions: str, *options: str) -> None:

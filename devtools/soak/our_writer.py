@@ -16,7 +16,7 @@ from typing import Any, Final
 from devtools.soak.diary import Diary
 from ixion.clients import Producer, aio
 from ixion.clients.faults import FencedError
-from ixion.model.errors import KafkaError
+from ixion.language.model.errors import KafkaError
 
 SETTINGS: Final[dict[str, Any]] = {
     "transaction_timeout_ms": 5_000,

@@ -1,6 +1,6 @@
 """What a power failure leaves of the data of a broker. A kill leaves the page cache; a power failure does not.
 
-The machine would boot, and the broker would see that by its boot id (`ixion.log.kept`). Here the machine runs on, so we
+The machine would boot, and the broker would see that by its boot id (`log.kept`). Here the machine runs on, so we
 delete the file with the boot id. The broker then does not say that it has kept its logs.
 
 Only the active segment of a log holds bytes that were never synced: a segment is synced when the next one begins. If
@@ -14,7 +14,7 @@ import random
 from pathlib import Path
 from typing import Final
 
-from ixion.log.kept import FILE_NAME as BOOT
+from ixion.broker.log.kept import FILE_NAME as BOOT
 
 CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 ZEROS: Final = 0.3  # chance that what is lost is read as zeros: the file had grown, its content had not been written

@@ -42,7 +42,7 @@ from devtools.soak.equal import unequal
 from devtools.soak.proxy import Faults, Proxies
 from devtools.soak.small_machine import BROKERS, QUICK, WAIT_S, Machine, machine, until, within
 from ixion.clients import Producer as OurProducer
-from ixion.model.errors import KafkaError as OurError
+from ixion.language.model.errors import KafkaError as OurError
 
 TOPIC: Final = "written"
 PARTITIONS: Final = 2

@@ -1,4 +1,4 @@
-"""The processes of the small cluster soak: a tree of ours and three brokers, all behind proxies.
+"""The processes of the small cluster soak: a tree of ours and three brokers, all behind proxies. Or one broker alone.
 
 Clients and brokers reach a broker through the proxy that it advertises, and each broker reaches the tree through one of
 its own. So frames can be spoiled and a broker can be cut off from the tree without root.
@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from devtools.soak.broken import SOURCES
 from devtools.soak.proxy import Proxies
-from ixion.cli.local_cluster import READY, free_ports
+from ixion.cli.cluster.local import READY, free_ports
 
 BROKERS: Final = (1, 2, 3)
 WAIT_S: Final = 120.0  # nothing takes a tenth of it on a quiet machine
@@ -40,16 +40,35 @@ SETTINGS: Final = {
 }
 
 
+# Of a broker alone.
+ALONE: Final = {
+    "default.replication.factor": 1,
+    "min.insync.replicas": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "offsets.topic.replication.factor": 1,
+}
+
+
 class Machine:
-    def __init__(self, directory: Path, proxies: Proxies, broken: str | None = None) -> None:
-        """`broken` is the name of a fault that the brokers are to have."""
+    def __init__(
+        self,
+        directory: Path,
+        proxies: Proxies,
+        broken: str | None = None,
+        brokers: tuple[int, ...] = BROKERS,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """`broken` is the name of a fault that the brokers are to have, `settings` are more of each."""
         self._directory = directory
         self._proxies = proxies
         self._broken = broken
-        self._tree_port, *ports = free_ports(1 + len(BROKERS))
-        self._ports = dict(zip(BROKERS, ports, strict=True))
+        self.brokers = brokers
+        self._settings = {**SETTINGS, **(ALONE if len(brokers) == 1 else {}), **(settings or {})}
+        self._tree_port, *ports = free_ports(1 + len(brokers))
+        self._ports = dict(zip(brokers, ports, strict=True))
         self._shown = {broker: proxies.add("127.0.0.1", port) for broker, port in self._ports.items()}
-        self.tree_ports = {broker: proxies.add("127.0.0.1", self._tree_port) for broker in BROKERS}
+        self.tree_ports = {broker: proxies.add("127.0.0.1", self._tree_port) for broker in brokers}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, list[str]] = {}
         self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in self._shown.values())
@@ -58,22 +77,26 @@ class Machine:
     def data(self, broker: int) -> Path:
         return self._directory / f"broker-{broker}"
 
+    def _log_dirs(self, broker: int) -> str:
+        return str(self.data(broker))
+
     def start(self) -> None:
-        tree = ["cluster", "tree", "--data", str(self._directory / "tree"), "--port", str(self._tree_port)]
-        self._await_ready("tree", self._begin("tree", ["ixion", *tree]))
-        self.start_brokers(*BROKERS)
-        until(lambda: len(self.admin.list_topics(timeout=10).brokers) == len(BROKERS), "three brokers")
+        if len(self.brokers) > 1:
+            tree = ["cluster", "tree", "--data", str(self._directory / "tree"), "--port", str(self._tree_port)]
+            self._await_ready("tree", self._begin("tree", ["ixion", *tree]))
+        self.start_brokers(*self.brokers)
+        until(lambda: len(self.admin.list_topics(timeout=10).brokers) == len(self.brokers), "all brokers")
 
     def start_brokers(self, *brokers: int) -> None:
         begun = {broker: self._begin(f"broker-{broker}", self._words(broker)) for broker in brokers}
         for broker, log_from in begun.items():
             self._await_ready(f"broker-{broker}", log_from)
 
-    def stop_brokers(self) -> None:
-        """In good order: what they wrote is compared afterwards."""
-        for broker in BROKERS:
+    def stop_brokers(self, *brokers: int) -> None:
+        """All without arguments. In good order: what they wrote is compared afterwards."""
+        for broker in brokers or self.brokers:
             self._processes[f"broker-{broker}"].terminate()
-        for broker in BROKERS:
+        for broker in brokers or self.brokers:
             self._processes[f"broker-{broker}"].wait(WAIT_S)
 
     def close(self) -> None:
@@ -106,7 +129,7 @@ class Machine:
 
         def known() -> bool:
             found[:] = [self.leads(topic, partition)]
-            return found[0] in BROKERS
+            return found[0] in self.brokers
 
         until(known, f"a leader of {topic}-{partition}")
         return found[0]
@@ -115,19 +138,21 @@ class Machine:
         def in_sync() -> bool:
             found = self.admin.list_topics(timeout=10)
             parts = [part for topic in found.topics.values() for part in topic.partitions.values()]
-            return len(found.brokers) == len(BROKERS) and all(len(part.isrs) == len(BROKERS) for part in parts)
+            count = len(self.brokers)
+            return len(found.brokers) == count and all(len(part.isrs) == count for part in parts)
 
         until(in_sync, "all replicas in sync")
 
     def _words(self, broker: int) -> list[str]:
         settings = {
-            **SETTINGS,
+            **self._settings,
             "broker.id": broker,
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._shown[broker]}",
-            "zookeeper.connect": f"127.0.0.1:{self.tree_ports[broker]}",
         }
+        if len(self.brokers) > 1:
+            settings["zookeeper.connect"] = f"127.0.0.1:{self.tree_ports[broker]}"
         program = ["ixion"] if self._broken is None else ["devtools.soak.broken", self._broken]
-        words = [*program, "serve", "--port", str(self._ports[broker]), "--data", str(self.data(broker))]
+        words = [*program, "serve", "--port", str(self._ports[broker]), "--data", self._log_dirs(broker)]
         words += ["--metrics-port", "off", "--log-level", "info"]
         return words + [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
 
