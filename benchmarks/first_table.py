@@ -22,8 +22,8 @@ from benchmarks.loads import broker_clients as clients
 from benchmarks.loads.broker_servers import ixion
 from benchmarks.loads.first_table import PARTS
 from benchmarks.pipelines import connector_jars, scratch
-from ixion.pipelines.archive import FOLDER, OFF
-from ixion.pipelines.orders import order_events
+from ixion.pipelines.source.example_orders import order_events
+from ixion.pipelines.spark.class_archive import FOLDER, OFF
 from ixion.pipelines.spec.template import template
 
 WARM, COLD = "with an archive", "without an archive"

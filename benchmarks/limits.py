@@ -26,8 +26,8 @@ from benchmarks.loads.prepared import (
     produce_request,
     repeat,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 OURS, KAFKA = "ixion", "Apache Kafka 3.9.1"
 PRODUCE, FETCH = 9, 12  # versions; Fetch 13 and later names topics by id

@@ -25,15 +25,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.framework import Benchmark, Contender, Goal, JavaPeer, Row, Session
-from ixion.log.config import LogConfig
-from ixion.log.directory_state import DirectoryState
-from ixion.log.files import Files
-from ixion.log.log import Log
-from ixion.log.log_loader import open_log
-from ixion.log.manager import LogManager
-from ixion.log.reader import read, read_slice
-from ixion.records.batches import iter_batches
-from ixion.records.builder import BatchBuilder
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.directory_state import DirectoryState
+from ixion.broker.log.files import Files
+from ixion.broker.log.log import Log
+from ixion.broker.log.log_loader import open_log
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.reader import read, read_slice
+from ixion.broker.log.view import Bound
+from ixion.language.records.batches import iter_batches
+from ixion.language.records.builder import BatchBuilder
 
 OURS, KAFKA = "ixion", "Apache Kafka 3.9.1"
 RECORDS = {"100 B": 100, "1 KB": 1000, "16 KB": 16_000}
@@ -94,7 +95,7 @@ def read_through(folder: Path, total: int) -> float:
     done = offset = 0
     while done < total:
         start = time.thread_time()
-        data = read(log, offset, FETCH)
+        data = read(log, offset, FETCH, Bound.END)
         spent += time.thread_time() - start
         done += len(data.records)
         for view in iter_batches(data.records):
@@ -113,7 +114,7 @@ def find(folder: Path, count: int) -> float:
     found = 0
     start = time.thread_time()
     for number in range(count):
-        found += read_slice(log, number * 7919 % log.end_offset, FETCH).size
+        found += read_slice(log, number * 7919 % log.end_offset, FETCH, Bound.END).size
     seconds = time.thread_time() - start
     assert found
     log.abandon()

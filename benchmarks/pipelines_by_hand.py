@@ -7,7 +7,7 @@ go unnoticed. Rows per second of processor time of the JVM, so that the broker a
 
 Where the time of a JSON record of 1 KB goes (processor time of the JVM with rows from a file, thrown away, loaded
 machine, so the parts count, not the sums): reading the row 1.4 us, `from_json` 3.9 us, everything else that a pipeline
-does with a record 3.2 us. When its keys were listed by a second reading, that was 5.5 us (see `ixion.pipelines.usual`).
+does with a record 3.2 us. When its keys were listed by a second reading, that was 5.5 us (see `json_fast_path`).
 `from_json` is in no generated stage, so each projection around it copies the row.
 
 By Spark's plans, the job by hand calls `from_json` twice for each record, because Spark moves the filter below the

@@ -16,13 +16,14 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session
-from ixion.protocol.messages import k00_produce, k01_fetch, k03_metadata
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages import k00_produce, k01_fetch, k03_metadata
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 OURS, KIO, KAFKA_PYTHON, AIOKAFKA = "ixion", "kio", "kafka-python", "aiokafka"
 VERSIONS = {ApiKey.PRODUCE: (7, 9), ApiKey.FETCH: (11, 12), ApiKey.METADATA: (5, 12)}
-IMPORT = "import time; t = time.process_time(); import ixion.protocol.envelope; print((time.process_time() - t) * 1000)"
+ENVELOPE = "ixion.language.protocol.envelope"
+IMPORT = f"import time; t = time.process_time(); import {ENVELOPE}; print((time.process_time() - t) * 1000)"
 Job = tuple[str, Callable[[], object]]
 
 
@@ -191,7 +192,7 @@ BENCHMARK = Benchmark(
     rows=(
         *rows("read", "request"),
         *rows("write", "response"),
-        Row(key="import", label="import ixion.protocol.envelope", unit="ms", charted=False),
+        Row(key="import", label="import ixion.language.protocol.envelope", unit="ms", charted=False),
     ),
     goals=(
         Goal(

@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session
 from benchmarks.protocol import measured, produce_request
-from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ixion.language.protocol.registry import ApiKey
 
 TREE, SOURCE = "tree of compiled objects", "generated source"
 

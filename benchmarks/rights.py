@@ -16,14 +16,14 @@ from contextlib import contextmanager
 from functools import partial
 
 from benchmarks.framework import Benchmark, Contender, Goal, Row, Session
-from ixion.acl.binding import Entry, ResourcePattern
-from ixion.acl.names import Operation, PatternKind, Permission, ResourceKind
-from ixion.broker.broker import Broker as RealBroker
-from ixion.protocol.envelope import frame_request
-from ixion.protocol.headers import RequestHeader
-from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ixion.quota.limits import DEFAULT, KINDS, Entity
-from ixion.records.builder import BatchBuilder
+from ixion.broker.quota.limits import DEFAULT, KINDS, Entity
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.acl_binding import Entry, ResourcePattern
+from ixion.language.model.acl_names import Operation, PatternKind, Permission, ResourceKind
+from ixion.language.protocol.envelope import frame_request
+from ixion.language.protocol.headers import RequestHeader
+from ixion.language.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ixion.language.records.builder import BatchBuilder
 from ixion.testing.broker import Broker
 
 PLAIN, CHECKED, LIMITED = "no authorizer", "1,000 rules", "quotas"
@@ -73,7 +73,7 @@ def broker(what: str) -> Iterator[Broker]:
 
 
 async def create(real: RealBroker) -> None:
-    from ixion.controller.planning import NewTopic
+    from ixion.broker.controller.planning import NewTopic
 
     await real.parts.controller.topics.create([NewTopic(name="t", partitions=1)])
 

@@ -16,7 +16,7 @@ from benchmarks.loads import broker_clients as clients
 from benchmarks.loads.broker_servers import ixion
 from benchmarks.loads.cpu import tree_seconds
 from benchmarks.pipelines import spark_session
-from ixion.pipelines.session import jvm_pid
+from ixion.pipelines.spark.session import jvm_pid
 
 OURS, CONNECTOR = 'format("ixion")', 'format("kafka")'
 SIZES = {100: ("100 B", 4_000_000), 1000: ("1 KB", 800_000)}

@@ -1,4 +1,4 @@
-"""docs/bench/README.md: what the saved results say, goal by goal and row by row. Written anew after every run."""
+"""docs/bench/README.md: what the saved results say, goal by goal and row by row. Written again after every run."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from benchmarks.loads.broker_servers import Server
 from devtools.kafka import answers, free_port
 from devtools.zookeeper import RealZooKeeper
 from devtools.zookeeper_kafka import ZooKeeperKafka
-from ixion.metadata import paths
-from ixion.metadata.zookeeper.session import open_session
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.zookeeper.session import open_session
 
 SESSION_MS = 6_000
 TICK_MS = 300  # of ZooKeeper: sessions end at multiples of it, and last 20 at most

@@ -23,7 +23,7 @@ from benchmarks.loads.prepared import check_answer, compile_repeat, fetch_reques
 from benchmarks.loads.schedulers.kafka_protocol import create
 from devtools.kafka import free_port
 from devtools.programs import tool
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FEW, MANY = 500, 10_000

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from benchmarks.loads.prepared import api_versions_request, framed
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 
 SPARE_FILES = 500  # descriptors that a process needs for other things
 AT_A_TIME = 200  # connections that are opened before their answers are read: fewer than a listener's backlog

@@ -29,11 +29,11 @@ from benchmarks.loads.prepared import (
     repeat,
 )
 from devtools.kafka import answers
-from ixion.protocol.messages.k00_produce import ProduceResponse
-from ixion.protocol.messages.k01_fetch import FetchResponse
-from ixion.protocol.messages.k19_create_topics import CreateTopicsResponse
-from ixion.protocol.messages.k37_create_partitions import CreatePartitionsResponse
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k00_produce import ProduceResponse
+from ixion.language.protocol.messages.k01_fetch import FetchResponse
+from ixion.language.protocol.messages.k19_create_topics import CreateTopicsResponse
+from ixion.language.protocol.messages.k37_create_partitions import CreatePartitionsResponse
+from ixion.language.protocol.registry import ApiKey
 
 PRODUCE, FETCH, CREATE_TOPICS, CREATE_PARTITIONS = 9, 12, 7, 3  # versions; Fetch 13 and later names topics by id
 TOPIC = "curve"

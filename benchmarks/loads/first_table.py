@@ -32,8 +32,8 @@ def main() -> None:
         times.append(time.time())
         cpu.append(tree_seconds(os.getpid()))
 
-    from ixion.cli.pipeline_amount import has_few
-    from ixion.pipelines.session import opened, start_spark
+    from ixion.cli.pipeline.amount import has_few
+    from ixion.pipelines.spark.session import opened, start_spark
     from ixion.pipelines.spec import load_spec
 
     spec = load_spec(Path(file))

@@ -19,16 +19,16 @@ from typing import Any
 import uvloop
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest
-from ixion.protocol.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
-from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.protocol.storage import encode
-from ixion.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
-from ixion.wire.client import ClientConnection
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.messages.k11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ixion.language.protocol.messages.k12_heartbeat import HeartbeatRequest
+from ixion.language.protocol.messages.k13_leave_group import LeaveGroupRequest, MemberIdentity
+from ixion.language.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.protocol.storage import encode
+from ixion.language.protocol.stored.consumer_protocol import ConsumerProtocolSubscription
+from ixion.language.wire.client import ClientConnection
 
 WARM = 300  # commits that are not counted
 HEARTBEAT_S = 0.1

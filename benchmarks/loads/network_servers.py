@@ -1,4 +1,4 @@
-"""Two echo servers with Kafka's framing: all the stages of `ixion.network`, and a bare asyncio Protocol as the floor.
+"""Two echo servers with Kafka's framing: all stages of `ixion.broker.network`, and an asyncio Protocol as the floor.
 
 Both answer a request with its correlation id and its payload, on uvloop, each in a process of its own. Neither stays
 awake between requests, which is what the stages do otherwise: processor time is what is compared.
@@ -15,7 +15,7 @@ from typing import cast
 import uvloop
 
 from benchmarks.framework.process import resident_bytes
-from ixion.network import Answer, Listener, NetworkLimits, Request, SocketServer
+from ixion.broker.network import Answer, Listener, NetworkLimits, Request, SocketServer
 from ixion.timer import LoopTimer
 
 HEADER = 12  # key, version, correlation id, a client id of two letters

@@ -23,7 +23,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 WINDOWS, REQUESTS = 5, 20
 WARM = 120  # the first hundred batches of a partition are looked through for headers about delivery
 PRODUCE, FETCH = 9, 12  # versions
-COUNTED = ("apis/", "log/", "protocol/", "purgatory/", "records/", "replica/")
+COUNTED = ("broker/apis/", "broker/log/", "broker/replica/", "language/protocol/", "language/records/", "purgatory/")
 
 
 class Instructions:
@@ -67,7 +67,7 @@ def receive(connection: socket.socket, size: int) -> bytes:
 
 def main() -> None:
     from benchmarks.loads.prepared import check_answer, fetch_request, framed, produce_request
-    from ixion.protocol.registry import ApiKey
+    from ixion.language.protocol.registry import ApiKey
     from ixion.testing import Broker
 
     instructions = Instructions()

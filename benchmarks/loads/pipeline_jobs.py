@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, from_json
 
 from ixion.pipelines import Pipeline
-from ixion.pipelines.session import jvm_pid
+from ixion.pipelines.spark.session import jvm_pid
 from ixion.pipelines.spec import read_spec
 
 BYTES = '[format]\ntype = "bytes"\n'

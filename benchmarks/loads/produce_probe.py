@@ -52,7 +52,7 @@ def p99_us(taken: list[Taken], begin_ms: float, end_ms: float) -> float:
 
 def main() -> None:
     from benchmarks.loads.prepared import check_answer, framed, produce_request
-    from ixion.protocol.registry import ApiKey
+    from ixion.language.protocol.registry import ApiKey
 
     port, topic = int(sys.argv[1]), sys.argv[2]
     body = produce_request(topic, 1, 100)

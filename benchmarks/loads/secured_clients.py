@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from ixion.protocol.envelope import decode_response, frame_request
-from ixion.protocol.headers import RequestHeader
-from ixion.protocol.messages.k17_sasl_handshake import SaslHandshakeRequest
-from ixion.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from ixion.protocol.notation import Struct
-from ixion.sasl.scram_client import ScramClient, ScramUser
+from ixion.language.protocol.envelope import decode_response, frame_request
+from ixion.language.protocol.headers import RequestHeader
+from ixion.language.protocol.messages.k17_sasl_handshake import SaslHandshakeRequest
+from ixion.language.protocol.messages.k36_sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.sasl.scram_client import ScramClient, ScramUser
 
 WARM = 20  # logins that are not counted
 BURST_S = 3.0  # after which a throttled client has used up what it may have at once

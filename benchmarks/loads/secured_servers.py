@@ -18,10 +18,10 @@ from pathlib import Path
 
 from benchmarks.loads.broker_servers import Server
 from devtools.kafka import RealKafka, answers, free_port
-from ixion.acl.binding import Binding, Entry, ResourcePattern
-from ixion.acl.names import Operation, PatternKind, Permission, ResourceKind
 from ixion.clients import Admin
 from ixion.clients.admin.users import ScramUpsertion
+from ixion.language.model.acl_binding import Binding, Entry, ResourcePattern
+from ixion.language.model.acl_names import Operation, PatternKind, Permission, ResourceKind
 
 USER, PASSWORD, MECHANISM = "bench", "bench-secret", "SCRAM-SHA-512"
 ITERATIONS = 4096

@@ -21,31 +21,31 @@ class Cut(NamedTuple):
 
 CUTS = (
     Cut(
-        "replica/append.py",
+        "broker/replica/append.py",
         """        schedule = partition.schedule
         if schedule is None:
-            info = partition.append(records, acks, origin)
+            info = partition.append(records, acks, origin, checked)
         else:
-            info = schedule.append(records, acks, origin)
+            info = schedule.append(records, acks, origin, checked)
 """,
-        """        info = partition.append(records, acks, origin)
+        """        info = partition.append(records, acks, origin, checked)
 """,
     ),
     Cut(
-        "replica/append.py",
+        "broker/replica/append.py",
         """    if partition.log.config.delivery_delay_ms:
         replicas.delays.appended(partition)
 """,
     ),
     Cut(
-        "replica/partition.py",
+        "broker/replica/partition.py",
         """        if self.samples > 0:
             self._look_for_delays(records)
 """,
     ),
     Cut(
-        "replica/read.py",
-        """        barrier = log.visible_end if self._isolation != Isolation.LOG_END else log.end_offset
+        "broker/replica/read.py",
+        """        barrier = max(log.visible_end, log.log_start) if self._bound != Bound.END else log.end_offset
         result.high_watermark = min(log.high_watermark, barrier)
         result.last_stable_offset = min(log.last_stable_offset, barrier)
 """,
@@ -54,27 +54,28 @@ CUTS = (
 """,
     ),
     Cut(
-        "replica/read.py",
-        """        if partition.covers is not None and self._isolation == Isolation.LOG_END:
+        "broker/replica/read.py",
+        """        if partition.covers is not None and self._bound == Bound.END:
             # For a follower of a sibling: how far its notes go, and where the sibling ends (`siblings`).
             result.high_watermark = partition.covers.log.end_offset
             result.last_stable_offset = log.end_offset
 """,
     ),
     Cut(
-        "replica/read.py",
+        "broker/replica/read.py",
         """        if partition.covers is not None and has_no_more(log, wish.offset, data):
             result.last_stable_offset = wish.offset  # its last notes were truncated: the follower has all others
 """,
     ),
     Cut(
-        "replica/delayed_fetch.py",
+        "broker/replica/delayed_fetch.py",
         "if (limit < wish.offset and limit != log.visible_end) or log.log_start > wish.offset:",
         "if limit < wish.offset or log.log_start > wish.offset:",
     ),
-    Cut("log/reader.py", "    return min(limit, log.visible_end)\n", "    return limit\n"),
+    Cut("broker/log/view.py", "return min(log.high_watermark, log.visible_end)", "return log.high_watermark"),
+    Cut("broker/log/view.py", "return min(log.last_stable_offset, log.visible_end)", "return log.last_stable_offset"),
     Cut(
-        "records/validate.py",
+        "language/records/validate.py",
         """            if self._reads_wishes and walker.header_count > 0:
                 self._read_wish(walker)
 """,

@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.loads.crowd import idle
 from benchmarks.loads.prepared import check_answer, compile_repeat, fetch_all_request, framed, produce_request, repeat
-from ixion.protocol.messages.k01_fetch import FetchResponse
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k01_fetch import FetchResponse
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
