@@ -1,3 +1,3 @@
 """ixion: a Kafka-compatible broker hung on a hierarchical timing wheel."""
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from ixion.config.setting import (
-    Scope,
     flag,
     integer,
     long,
@@ -27,9 +26,7 @@ RESERVED_BROKER_MAX_ID: Final = integer(
 BROKER_RACK: Final = optional_string(
     "broker.rack", doc="the rack of this broker, for spreading replicas and fetching from nearby"
 )
-BACKGROUND_THREADS: Final = integer(
-    "background.threads", 10, least=1, scope=Scope.CLUSTER_WIDE, doc="threads of the scheduler"
-)
+BACKGROUND_THREADS: Final = integer("background.threads", 10, least=1, doc="threads of the scheduler")
 AUTO_CREATE_TOPICS_ENABLE: Final = flag(
     "auto.create.topics.enable", True, doc="whether a Metadata request creates an unknown topic"
 )
@@ -73,7 +70,17 @@ ZOOKEEPER_SESSION_TIMEOUT_MS: Final = integer(
 ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS: Final = integer(
     "zookeeper.max.in.flight.requests", 10, least=1, doc="requests to ZooKeeper without a response yet"
 )
-ZOOKEEPER_SET_ACL: Final = flag("zookeeper.set.acl", False, doc="whether ZooKeeper nodes are written with ACLs")
+ZOOKEEPER_SET_ACL: Final = flag(
+    "zookeeper.set.acl",
+    False,
+    doc="whether only brokers may change their ZooKeeper nodes; needs a login by SASL or a client certificate",
+)
+ZOOKEEPER_SASL_JAAS_CONFIG: Final = secret(
+    "zookeeper.sasl.jaas.config", doc="login to ZooKeeper by DIGEST-MD5: module, user and password in JAAS's syntax"
+)
+ZOOKEEPER_SASL_JAAS_FILE: Final = optional_string(
+    "zookeeper.sasl.jaas.file", doc="JAAS file whose section Client has the login to ZooKeeper"
+)
 ZOOKEEPER_SSL_CLIENT_ENABLE: Final = flag(
     "zookeeper.ssl.client.enable", False, doc="whether connections to ZooKeeper use TLS"
 )
@@ -121,6 +128,27 @@ ZOOKEEPER_SSL_OCSP_ENABLE: Final = flag(
 )
 AUTHORIZER_CLASS_NAME: Final = string(
     "authorizer.class.name", "", doc="the class that decides what a principal may do; empty allows everything"
+)
+PASSWORD_ENCODER_SECRET: Final = secret(
+    "password.encoder.secret", doc="secret that encrypts passwords among dynamic settings"
+)
+PASSWORD_ENCODER_OLD_SECRET: Final = secret(
+    "password.encoder.old.secret", doc="the secret before its last change, to read what it has encrypted"
+)
+PASSWORD_ENCODER_KEYFACTORY_ALGORITHM: Final = optional_string(
+    "password.encoder.keyfactory.algorithm",
+    doc="how the key is made from the secret; default: PBKDF2WithHmacSHA512",
+)
+PASSWORD_ENCODER_CIPHER_ALGORITHM: Final = string(
+    "password.encoder.cipher.algorithm",
+    "AES/CBC/PKCS5Padding",
+    doc="cipher of passwords",
+)
+PASSWORD_ENCODER_KEY_LENGTH: Final = integer(
+    "password.encoder.key.length", 128, least=8, doc="bits of the key of passwords: 128, 192 or 256"
+)
+PASSWORD_ENCODER_ITERATIONS: Final = integer(
+    "password.encoder.iterations", 4096, least=1024, doc="rounds that make the key from the secret"
 )
 DELEGATION_TOKEN_MASTER_KEY: Final = secret(
     "delegation.token.master.key", doc="secret that signs delegation tokens, by its old name"

@@ -21,7 +21,7 @@ import logging
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from itertools import dropwhile
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ixion.config.broker import OF_LISTENERS, BrokerConfig, listener_of, override_of
 from ixion.config.errors import InvalidSettingError
@@ -74,6 +74,10 @@ Check = Callable[[BrokerConfig, BrokerConfig], None]
 Changed = Callable[[BrokerConfig, BrokerConfig], None]
 
 
+if TYPE_CHECKING:
+    from ixion.config.password_encoder import PasswordEncoder
+
+
 class DynamicConfig:
     def __init__(self, static: Mapping[str, str]) -> None:
         self._static: Final = dict(static)
@@ -114,8 +118,10 @@ class DynamicConfig:
 
     def restore(self, level: Level, stored: Mapping[str, str]) -> list[InvalidSettingError]:
         """As `change`, but ignore invalid settings, and return their errors."""
-        refused: list[InvalidSettingError] = []
         taken = dict(stored)
+        refused: list[InvalidSettingError] = []
+        if any("encryptedPassword:" in value for value in stored.values()):
+            taken, refused = self._encoder().decode_all(stored)
         while True:
             try:
                 self.change(level, taken)
@@ -127,6 +133,19 @@ class DynamicConfig:
                     if not taken:
                         return refused
                     taken = {}
+
+    def decoded(self, stored: Mapping[str, str]) -> dict[str, str]:
+        """Stored settings with their passwords in plain text."""
+        return self._encoder().decode_all(stored)[0]
+
+    def encoded(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        """Settings as they are stored, with encrypted passwords. InvalidSettingError if that is impossible."""
+        return self._encoder().encode_all(wanted)
+
+    def _encoder(self) -> PasswordEncoder:
+        from ixion.config.password_encoder import PasswordEncoder  # few brokers have dynamic settings
+
+        return PasswordEncoder(self.current)
 
     def unknown(self) -> list[str]:
         """Unknown names that were set, at the start or since."""
@@ -150,7 +169,7 @@ class DynamicConfig:
     def describe_topic(self, name: str, topic: Mapping[str, str]) -> Described:
         """`name` must be in TOPIC_SETTINGS; `topic` has the topic's own settings."""
         if name in OWN:
-            return _described_alone(OWN[name], topic)
+            return described_alone(OWN[name], topic, Source.TOPIC)
         return self.describe_own(name, topic, BEHIND[name], Source.TOPIC)
 
     def describe_own(self, name: str, own: Mapping[str, str], setting: Setting[Any], source: Source) -> Described:
@@ -214,14 +233,14 @@ class DynamicConfig:
         return tuple(dropwhile(lambda synonym: synonym.name != name, found))
 
 
-def _described_alone(setting: Setting[Any], topic: Mapping[str, str]) -> Described:
-    """A topic setting without a broker setting."""
+def described_alone(setting: Setting[Any], own: Mapping[str, str], source: Source) -> Described:
+    """A setting of a topic or group without a broker setting."""
     name = setting.name
-    synonyms_of = (Synonym(name=name, value=topic[name], source=Source.TOPIC),) if name in topic else ()
+    synonyms_of = (Synonym(name=name, value=own[name], source=source),) if name in own else ()
     return Described(
         name=name,
-        value=topic.get(name, text_of(setting.default)),
-        source=Source.TOPIC if name in topic else Source.DEFAULT,
+        value=own.get(name, text_of(setting.default)),
+        source=source if name in own else Source.DEFAULT,
         synonyms=synonyms_of,
         read_only=False,
         sensitive=False,

@@ -1,4 +1,4 @@
-"""Settings of one consumer group, which override those of the broker (KIP-848).
+"""Settings of one consumer group or share group, which override those of the broker (KIP-848, KIP-932).
 
 A group's values must be within the broker's limits: with group.consumer.min.session.timeout.ms=45000 no group can have
 a session timeout of 10 seconds.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ixion.config import group_settings as settings
+from ixion.config import share_group
+from ixion.config import share_settings as share
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError, UnknownSettingError
 from ixion.config.setting import Setting
@@ -45,10 +47,45 @@ BEHIND_GROUP: Final = {
         settings.GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
         settings.GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS,
     ),
+    share_group.HEARTBEAT_INTERVAL: Behind(
+        share.GROUP_SHARE_HEARTBEAT_INTERVAL_MS,
+        share.GROUP_SHARE_MIN_HEARTBEAT_INTERVAL_MS,
+        share.GROUP_SHARE_MAX_HEARTBEAT_INTERVAL_MS,
+    ),
+    share_group.SESSION_TIMEOUT: Behind(
+        share.GROUP_SHARE_SESSION_TIMEOUT_MS,
+        share.GROUP_SHARE_MIN_SESSION_TIMEOUT_MS,
+        share.GROUP_SHARE_MAX_SESSION_TIMEOUT_MS,
+    ),
+    share_group.ASSIGNMENT_INTERVAL: Behind(
+        share.GROUP_SHARE_ASSIGNMENT_INTERVAL_MS,
+        share.GROUP_SHARE_MIN_ASSIGNMENT_INTERVAL_MS,
+        share.GROUP_SHARE_MAX_ASSIGNMENT_INTERVAL_MS,
+    ),
+    share_group.LOCK_DURATION: Behind(
+        share.GROUP_SHARE_RECORD_LOCK_DURATION_MS,
+        share.GROUP_SHARE_MIN_RECORD_LOCK_DURATION_MS,
+        share.GROUP_SHARE_MAX_RECORD_LOCK_DURATION_MS,
+    ),
+    share_group.DELIVERY_LIMIT: Behind(
+        share.GROUP_SHARE_DELIVERY_COUNT_LIMIT,
+        share.GROUP_SHARE_MIN_DELIVERY_COUNT_LIMIT,
+        share.GROUP_SHARE_MAX_DELIVERY_COUNT_LIMIT,
+    ),
+    share_group.MAX_LOCKS: Behind(
+        share.GROUP_SHARE_PARTITION_MAX_RECORD_LOCKS,
+        share.GROUP_SHARE_MIN_PARTITION_MAX_RECORD_LOCKS,
+        share.GROUP_SHARE_MAX_PARTITION_MAX_RECORD_LOCKS,
+    ),
 }
-GROUP_SETTINGS: Final[dict[str, Setting[int]]] = {
-    name: replace(behind.default, name=name) for name, behind in BEHIND_GROUP.items()
+GROUP_SETTINGS: Final[dict[str, Setting[Any]]] = {
+    **{name: replace(behind.default, name=name) for name, behind in BEHIND_GROUP.items()},
+    **share_group.OWN,
 }
+SESSIONS: Final = (  # a session must outlast the interval of heartbeats
+    (SESSION_TIMEOUT, HEARTBEAT_INTERVAL),
+    (share_group.SESSION_TIMEOUT, share_group.HEARTBEAT_INTERVAL),
+)
 
 
 def check_group(broker: BrokerConfig, given: Mapping[str, str]) -> None:
@@ -57,11 +94,17 @@ def check_group(broker: BrokerConfig, given: Mapping[str, str]) -> None:
     for name, value in given.items():
         if name not in GROUP_SETTINGS:
             raise UnknownSettingError(name, value, "group", meant(name, GROUP_SETTINGS))
+        parsed = GROUP_SETTINGS[name].parse(value)
+        if name not in BEHIND_GROUP:
+            if name == share_group.AUTO_OFFSET_RESET.name:
+                share_group.read_reset(value)
+            continue
         _, least, most = BEHIND_GROUP[name]
-        values[name] = GROUP_SETTINGS[name].parse(value)
-        if not broker[least] <= values[name] <= broker[most]:
+        values[name] = parsed
+        if not broker[least] <= parsed <= broker[most]:
             allowed = f"{least.name} ({broker[least]}) to {most.name} ({broker[most]})"
             raise InvalidSettingError(name, value, allowed)
-    session, heartbeat = values[SESSION_TIMEOUT], values[HEARTBEAT_INTERVAL]
-    if given and session <= heartbeat:
-        raise InvalidSettingError(SESSION_TIMEOUT, str(session), f"more than {HEARTBEAT_INTERVAL} ({heartbeat})")
+    for session, heartbeat in SESSIONS:
+        if given and values[session] <= values[heartbeat]:
+            allowed = f"more than {heartbeat} ({values[heartbeat]})"
+            raise InvalidSettingError(session, str(values[session]), allowed)

@@ -15,9 +15,9 @@ from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import OWN, TOPIC_SETTINGS
 
 _ZOOKEEPER: Final = "our ZooKeeper client does not need it"
-_ACCESS: Final = "nodes are written without ACLs"
 _QUOTAS: Final = "moves between log directories are not throttled"
 _SYSTEM: Final = "the system chooses the size"
+_REMOTE: Final = "there is no remote storage"
 _FIXED: Final = "the broker uses a fixed value"
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
@@ -29,7 +29,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "alter.log.dirs.replication.quota.window.size.seconds": _QUOTAS,
     "zookeeper.max.in.flight.requests": _ZOOKEEPER,
     "zookeeper.clientCnxnSocket": _ZOOKEEPER,
-    "zookeeper.set.acl": _ACCESS,
     "socket.send.buffer.bytes": _SYSTEM,
     "socket.receive.buffer.bytes": _SYSTEM,
     "log.preallocate": "segments grow as they are written",
@@ -41,6 +40,10 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "offsets.commit.timeout.ms": _FIXED,
     "offsets.commit.required.acks": "offsets are written with acks=all",
     "transaction.state.log.load.buffer.size": _FIXED,
+    "group.share.assignors": "there is one assignor, simple",
+    "share.fetch.purgatory.purge.interval.requests": _FIXED,
+    "log.local.retention.ms": _REMOTE,
+    "log.local.retention.bytes": _REMOTE,
 }
 _OF_TOPICS: Final[Mapping[str, str]] = {
     BROKER_SETTINGS[name].topic: why

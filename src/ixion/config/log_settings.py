@@ -150,11 +150,27 @@ LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS: Final = long(
 )
 LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS: Final = long(
     "log.message.timestamp.after.max.ms",
-    LONG_MAX,
+    3_600_000,
     least=0,
     scope=Scope.CLUSTER_WIDE,
     topic="message.timestamp.after.max.ms",
     doc="how far a record's timestamp may be ahead of the broker's clock",
+)
+LOG_LOCAL_RETENTION_MS: Final = long(
+    "log.local.retention.ms",
+    -2,
+    least=-2,
+    scope=Scope.CLUSTER_WIDE,
+    topic="local.retention.ms",
+    doc="how long segments stay on the disk that are in remote storage, too",
+)
+LOG_LOCAL_RETENTION_BYTES: Final = long(
+    "log.local.retention.bytes",
+    -2,
+    least=-2,
+    scope=Scope.CLUSTER_WIDE,
+    topic="local.retention.bytes",
+    doc="bytes that stay on the disk of what is in remote storage, too",
 )
 LOG_INITIAL_TASK_DELAY_MS: Final = long(
     "log.initial.task.delay.ms",

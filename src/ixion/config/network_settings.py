@@ -10,18 +10,15 @@ from ixion.config.setting import INT_MAX, Scope, integer, long, optional_string,
 LISTENERS: Final = string(
     "listeners",
     "PLAINTEXT://127.0.0.1:9092",
-    scope=Scope.PER_BROKER,
     doc="listeners: NAME://host:port, separated by commas; an empty host means every interface",
 )
 ADVERTISED_LISTENERS: Final = optional_string(
     "advertised.listeners",
-    scope=Scope.PER_BROKER,
     doc="addresses that clients connect to; default: the listeners",
 )
 LISTENER_SECURITY_PROTOCOL_MAP: Final = string(
     "listener.security.protocol.map",
     "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-    scope=Scope.PER_BROKER,
     doc="security protocol of each listener, NAME:PROTOCOL, separated by commas",
 )
 CONTROL_PLANE_LISTENER_NAME: Final = optional_string(
@@ -47,9 +44,7 @@ SASL_MECHANISM_INTER_BROKER_PROTOCOL: Final = string(
     "GSSAPI",
     doc="SASL mechanism between brokers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER",
 )
-NUM_NETWORK_THREADS: Final = integer(
-    "num.network.threads", 3, least=1, scope=Scope.CLUSTER_WIDE, doc="network processors per listener"
-)
+NUM_NETWORK_THREADS: Final = integer("num.network.threads", 3, least=1, doc="network processors per listener")
 NUM_IO_THREADS: Final = integer("num.io.threads", 8, least=1, scope=Scope.CLUSTER_WIDE, doc="request handlers")
 QUEUED_MAX_REQUESTS: Final = integer(
     "queued.max.requests", 500, least=1, doc="requests that may wait for a handler; above it the broker stops reading"

@@ -49,26 +49,49 @@ SSL_ALLOW_SAN_CHANGES: Final = flag(
 SSL_PRINCIPAL_MAPPING_RULES: Final = string(
     "ssl.principal.mapping.rules", "DEFAULT", doc="rules that map the subjects of clients' certificates to users"
 )
-SSL_PROTOCOL: Final = string("ssl.protocol", "TLSv1.3", doc="TLSv1.3 or TLSv1.2; ssl.enabled.protocols decides")
-SSL_PROVIDER: Final = optional_string("ssl.provider", doc="provider of TLS in Java; not supported")
-SSL_KEYMANAGER_ALGORITHM: Final = string("ssl.keymanager.algorithm", "SunX509", doc="for Java; not supported")
-SSL_TRUSTMANAGER_ALGORITHM: Final = string("ssl.trustmanager.algorithm", "PKIX", doc="for Java; not supported")
+SSL_PROTOCOL: Final = string(
+    "ssl.protocol", "TLSv1.3", scope=Scope.PER_BROKER, doc="TLSv1.3 or TLSv1.2; ssl.enabled.protocols decides"
+)
+SSL_PROVIDER: Final = optional_string(
+    "ssl.provider", scope=Scope.PER_BROKER, doc="provider of TLS in Java; not supported"
+)
+SSL_KEYMANAGER_ALGORITHM: Final = string(
+    "ssl.keymanager.algorithm", "SunX509", scope=Scope.PER_BROKER, doc="for Java; not supported"
+)
+SSL_TRUSTMANAGER_ALGORITHM: Final = string(
+    "ssl.trustmanager.algorithm", "PKIX", scope=Scope.PER_BROKER, doc="for Java; not supported"
+)
 SSL_SECURE_RANDOM_IMPLEMENTATION: Final = optional_string(
-    "ssl.secure.random.implementation", doc="for Java; not supported"
+    "ssl.secure.random.implementation", scope=Scope.PER_BROKER, doc="for Java; not supported"
 )
 SSL_ENGINE_FACTORY_CLASS: Final[Setting[str | None]] = Setting(
-    name="ssl.engine.factory.class", kind=Kind.CLASS, default=None, doc="for Java; not supported"
+    name="ssl.engine.factory.class",
+    kind=Kind.CLASS,
+    default=None,
+    scope=Scope.PER_BROKER,
+    doc="for Java; not supported",
 )
 SSL_CLIENT_AUTH: Final = string(
-    "ssl.client.auth", "none", choices=("required", "requested", "none"), doc="whether clients must send a certificate"
+    "ssl.client.auth",
+    "none",
+    scope=Scope.PER_BROKER,
+    choices=("required", "requested", "none"),
+    doc="whether clients must send a certificate",
 )
 SSL_ENABLED_PROTOCOLS: Final = words(
-    "ssl.enabled.protocols", ("TLSv1.2", "TLSv1.3"), choices=("TLSv1.2", "TLSv1.3"), doc="versions of TLS"
+    "ssl.enabled.protocols",
+    ("TLSv1.2", "TLSv1.3"),
+    scope=Scope.PER_BROKER,
+    choices=("TLSv1.2", "TLSv1.3"),
+    doc="versions of TLS",
 )
-SSL_CIPHER_SUITES: Final = words("ssl.cipher.suites", (), doc="cipher suites for TLS 1.2, with OpenSSL's names")
+SSL_CIPHER_SUITES: Final = words(
+    "ssl.cipher.suites", (), scope=Scope.PER_BROKER, doc="cipher suites for TLS 1.2, with OpenSSL's names"
+)
 SSL_ENDPOINT_IDENTIFICATION_ALGORITHM: Final = string(
     "ssl.endpoint.identification.algorithm",
     "https",
+    scope=Scope.PER_BROKER,
     choices=("https", ""),
     doc="check of the host names in the certificates of other brokers; empty: no check",
 )
@@ -120,9 +143,13 @@ ALLOW_EVERYONE_IF_NO_ACL_FOUND: Final = flag(
     "allow.everyone.if.no.acl.found", False, doc="whether every client may use a resource without ACLs"
 )
 
-# Certificates can be replaced while the broker runs (KIP-226): these settings may change for one broker.
-CERTIFICATES: Final[tuple[Setting[Any], ...]] = (
+# What the TLS context of a listener is made of. It can be replaced while the broker runs (KIP-226): these settings may
+# change for one broker.
+OF_CONTEXTS: Final[tuple[Setting[Any], ...]] = (
     *(SSL_KEYSTORE_TYPE, SSL_KEYSTORE_LOCATION, SSL_KEYSTORE_PASSWORD, SSL_KEYSTORE_KEY),
     *(SSL_KEYSTORE_CERTIFICATE_CHAIN, SSL_KEY_PASSWORD, SSL_TRUSTSTORE_TYPE, SSL_TRUSTSTORE_LOCATION),
     *(SSL_TRUSTSTORE_PASSWORD, SSL_TRUSTSTORE_CERTIFICATES),
+    *(SSL_CLIENT_AUTH, SSL_ENABLED_PROTOCOLS, SSL_CIPHER_SUITES, SSL_ENDPOINT_IDENTIFICATION_ALGORITHM),
+    *(SSL_PROTOCOL, SSL_PROVIDER, SSL_KEYMANAGER_ALGORITHM, SSL_TRUSTMANAGER_ALGORITHM),
+    *(SSL_SECURE_RANDOM_IMPLEMENTATION, SSL_ENGINE_FACTORY_CLASS),
 )

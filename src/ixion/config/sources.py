@@ -3,8 +3,9 @@
     defaults  <  server.properties  <  IXION_LOG_DIRS=/a,/b  <  --set log.dirs=/c
 
 An unknown name gives a warning, with the closest valid name, because files are shared with programs that have more
-settings. A setting without effect in ixion gives a warning too. An invalid value is an error that names its source. A
-variable IXION_… is reported only if it resembles a setting, because other programs use such variables too.
+settings; but one that protects a Kafka is an error (`refused`). A setting without effect in ixion gives a warning too.
+An invalid value is an error that names its source. A variable IXION_… is reported only if it resembles a setting,
+because other programs use such variables too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ixion.config.broker import BrokerConfig, listener_of, override_of
 from ixion.config.errors import InvalidSettingError, UnreadableFileError
 from ixion.config.ineffective import broker_settings_without_effect
 from ixion.config.properties import parse_properties
+from ixion.config.refused import check_not_refused
 from ixion.config.rules import check_rules
 from ixion.config.table import BROKER_SETTINGS, meant
 
@@ -49,7 +51,11 @@ def load(
                 given[name] = value
             elif listener_of(name) or override_of(name)[0]:
                 given[name] = value
+            elif is_of_kraft(name):
+                # Without these a broker would start alone, with its own metadata.
+                raise InvalidSettingError(name, value, "left out: ixion does not run in KRaft mode")
             else:
+                check_not_refused(name, value, where)
                 warnings.append(f"unknown setting {name} in {where}{meant(name)}")
     config = BrokerConfig(given)
     check_rules(config)
@@ -57,6 +63,10 @@ def load(
     if idle:
         warnings.append(f"settings without effect in ixion: {', '.join(idle)}")
     return Loaded(given=given, config=config, warnings=tuple(warnings))
+
+
+def is_of_kraft(name: str) -> bool:
+    return name == "process.roles" or name.startswith("controller.quorum.")
 
 
 def _from_file(file: str | os.PathLike[str] | None) -> Iterable[tuple[str, str]]:
@@ -75,6 +85,8 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> It
     for variable, value in environment.items():
         if variable in _VARIABLES:
             yield _VARIABLES[variable], value
+        elif is_of_kraft(name := variable.removeprefix(PREFIX).lower().replace("_", ".")):
+            yield name, value
         elif variable.startswith(PREFIX):
             hint = meant(variable, _VARIABLES, likeness=0.9)
             if hint:

@@ -13,6 +13,7 @@ from ixion.config import (
     quota_settings,
     replica_settings,
     security_settings,
+    share_settings,
     transaction_settings,
 )
 from ixion.config.setting import Scope, Setting
@@ -23,6 +24,7 @@ _TABLES: Final = (
     log_settings,
     replica_settings,
     group_settings,
+    share_settings,
     transaction_settings,
     quota_settings,
     security_settings,

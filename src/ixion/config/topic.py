@@ -22,8 +22,8 @@ from ixion.config.log_settings import (
 )
 from ixion.config.setting import Setting, flag, long, string, words
 from ixion.config.table import BROKER_SETTINGS, meant
-from ixion.model.delay_names import is_sibling
-from ixion.model.topic_name import is_topic_name
+from ixion.language.model.delay_names import is_sibling
+from ixion.language.model.topic_name import is_topic_name
 
 logger = logging.getLogger(__name__)
 

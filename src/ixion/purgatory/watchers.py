@@ -65,6 +65,17 @@ class Watchers:
     def is_empty(self) -> bool:
         return len(self.chunks) == 1 and not self.chunks[0]
 
+    def waiting(self, most: int) -> list[DelayedOperation]:
+        """The first operations that still wait, at most so many."""
+        found: list[DelayedOperation] = []
+        for chunk in self.chunks:
+            for operation in chunk:
+                if len(found) >= most:
+                    return found
+                if not operation._completed and not operation._dropped:
+                    found.append(operation)
+        return found
+
     def count(self) -> int:
         return sum([len(chunk) for chunk in self.chunks])
 
@@ -91,6 +102,15 @@ class WatcherShard:
         try:
             watchers = self.by_key.get(key)
             return [] if watchers is None else watchers.operations()
+        finally:
+            self.mutex.release()
+
+    def waiting(self, key: Hashable, most: int) -> tuple[int, list[DelayedOperation]]:
+        """How many entries the key's list has, and the first operations in it that still wait."""
+        self.mutex.acquire()
+        try:
+            watchers = self.by_key.get(key)
+            return (0, []) if watchers is None else (watchers.count(), watchers.waiting(most))
         finally:
             self.mutex.release()
 

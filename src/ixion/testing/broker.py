@@ -6,8 +6,9 @@
 
     async with Broker() as broker: ...                    # the same on an event loop of your own
 
-The data is in a temporary directory that is deleted with the broker; with `memory=True` in a file system in memory, if
-there is one with room; with `data=…` in a directory that stays, so that a later broker finds it.
+The data is in a temporary directory that is deleted at the end of the `with` block; with `memory=True` in a file system
+in memory, if there is one with room; with `data=…` in a directory that stays, so that a later broker finds it. A broker
+that is stopped or killed in between starts again at the same address, with its data.
 """
 
 from __future__ import annotations
@@ -16,21 +17,25 @@ import asyncio
 import atexit
 import os
 import shutil
+import sqlite3
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.broker.pages import PagesAt
-from ixion.broker.parts import Options
-from ixion.broker.process import loop_factory
+from ixion.broker.controller.planning import NewTopic
+from ixion.broker.metadata.sqlite_file import open_file, shared_in_memory
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.broker.startup.errors import StartupError
+from ixion.broker.startup.pages import PagesAt
+from ixion.broker.startup.parts import Options
+from ixion.broker.startup.process import loop_factory
 from ixion.config.sources import Loaded, load
-from ixion.controller.planning import NewTopic
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.testing.standstill import where_it_is
 
 T = TypeVar("T")
@@ -74,7 +79,7 @@ class Broker:
         self._data = None if data is None else os.fspath(data)
         self._memory = memory
         self._metrics = metrics
-        self._temporary: str | None = None
+        self._temporary: Temporary | None = None
         self._settings = {**DEFAULTS, **{name: _text(value) for name, value in (settings or {}).items()}}
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -82,6 +87,8 @@ class Broker:
         self._end: asyncio.Future[bool] | None = None  # True: cleanly
         self._begun: tuple[asyncio.AbstractEventLoop, RealBroker] | None = None  # set while it starts, too
         self._bootstrap = ""
+        self._listeners = self._settings["listeners"]  # with the ports of the last start, to come back there
+        self._pages_port = 0
 
     @property
     def running(self) -> bool:
@@ -101,9 +108,22 @@ class Broker:
         return f"{web.url}/metrics"
 
     def start(self) -> Self:
-        """Returns when the broker is ready. Raises if it cannot start, and leaves nothing behind."""
+        """Returns when the broker is ready. Raises if it cannot start, and leaves nothing behind.
+
+        A broker that was stopped or killed comes back at its address, unless another process has taken the port.
+        """
         if self._thread is not None:
             raise RuntimeError("the broker is running already; stop() it first")
+        try:
+            self._start()
+        except StartupError:
+            if (self._listeners, self._pages_port) == (self._settings["listeners"], 0):
+                raise
+            self._listeners, self._pages_port = self._settings["listeners"], 0
+            self._start()
+        return self
+
+    def _start(self) -> None:
         ready: Future[None] = Future()
         try:
             loaded = self._load()
@@ -114,17 +134,18 @@ class Broker:
             if self._thread is not None:
                 self._thread.join(0 if not ready.done() else PATIENCE_S)
             self._forget()
+            if not self._bootstrap:  # it has never run
+                self._delete()
             raise
         atexit.register(self.stop)
-        return self
 
     def stop(self) -> None:
-        """Stop cleanly. The data stays if `data` was given. Calling it twice is harmless."""
+        """Stop cleanly. The data stays for the next start. Calling it twice is harmless."""
         self._leave(cleanly=True)
 
     def kill(self) -> None:
-        """End as a killed process does: answer and write nothing more, and close no log. With `data` given, the next
-        start finds what a crash leaves."""
+        """End as a killed process does: answer and write nothing more, and close no log. The next start finds what a
+        crash leaves."""
         self._running()
         self._leave(cleanly=False)
 
@@ -156,7 +177,7 @@ class Broker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        self._end_for_good()
 
     async def __aenter__(self) -> Self:
         return await asyncio.to_thread(self.start)
@@ -164,7 +185,7 @@ class Broker:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.stop)
+        await asyncio.to_thread(self._end_for_good)
 
     # On the caller's thread.
 
@@ -176,8 +197,10 @@ class Broker:
     def _load(self) -> Loaded:
         data = self._data
         if data is None:
-            data = self._temporary = tempfile.mkdtemp(prefix="ixion-", dir=_memory() if self._memory else None)
-        settings = {"log.dirs": data, **self._settings}
+            if self._temporary is None:
+                self._temporary = Temporary(in_memory=self._memory)
+            data = self._temporary.folder
+        settings = {"log.dirs": data, **self._settings, "listeners": self._listeners}
         loaded = load(assignments=[f"{name}={value}" for name, value in settings.items()])
         if loaded.warnings:
             raise ValueError(
@@ -223,9 +246,17 @@ class Broker:
     def _forget(self) -> None:
         self._thread = self._loop = self._broker = self._end = self._begun = None
         atexit.unregister(self.stop)
+
+    def _end_for_good(self) -> None:
+        try:
+            self.stop()
+        finally:
+            self._delete()
+
+    def _delete(self) -> None:
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
-            self._temporary = None
+            self._temporary.delete()
+            self._temporary, self._bootstrap = None, ""
 
     # On the broker's thread.
 
@@ -235,8 +266,8 @@ class Broker:
     def _options(self) -> Options:
         return Options(
             allow_remote=True,
-            metadata_in_memory=self._data is None,
-            pages=PagesAt(port=0, required=True) if self._metrics else None,
+            metadata_file=None if self._temporary is None else self._temporary.metadata_file,
+            pages=PagesAt(port=self._pages_port, required=True) if self._metrics else None,
         )
 
     def _live(self, loaded: Loaded, ready: Future[None]) -> None:
@@ -257,11 +288,33 @@ class Broker:
         self._broker = broker
         endpoint = broker.endpoints[0]
         self._bootstrap = f"{endpoint.host}:{endpoint.port}"
+        self._listeners = ",".join(
+            f"{given[:-1]}{bound.port}" if given.endswith(":0") else given
+            for given, bound in zip(self._settings["listeners"].split(","), broker.endpoints, strict=True)
+        )
+        self._pages_port = 0 if broker.parts.web is None else broker.parts.web.port
         ready.set_result(None)
         if await self._end:
             await broker.stop(DRAIN_MS)
         else:
             await broker.abandon()
+
+
+class Temporary:
+    """The data of a broker without a directory of its own. It is deleted with this object, or before by `delete`.
+
+    The metadata is in memory, which saves some flushes at every start. Holding a connection keeps it over a restart.
+    """
+
+    def __init__(self, *, in_memory: bool) -> None:
+        self.folder: Final = tempfile.mkdtemp(prefix="ixion-", dir=_memory() if in_memory else None)
+        self.metadata_file: Final = shared_in_memory(os.path.basename(self.folder))
+        self.delete: Final = weakref.finalize(self, _delete, self.folder, open_file(self.metadata_file))
+
+
+def _delete(folder: str, metadata: sqlite3.Connection) -> None:
+    metadata.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _memory() -> str | None:

@@ -21,8 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Final, Self
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.metadata.image import ClusterImage, PartitionImage
+from ixion.broker.metadata.image import ClusterImage, PartitionImage
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.testing.broker import _memory
 from ixion.testing.member import Cuts, Member
 from ixion.testing.shared_tree import SharedTree

@@ -8,10 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Self, TypeVar
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.broker.errors import StartupError
-from ixion.broker.parts import Options
-from ixion.broker.process import loop_factory
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.broker.startup.parts import Options
+from ixion.broker.startup.process import loop_factory
 from ixion.testing.broker import PATIENCE_S, Broker
 from ixion.testing.shared_tree import SharedTree
 
@@ -73,20 +72,10 @@ class Member(Broker):
         self._tree = tree
         self._cuts = cuts
         self._paused: threading.Event | None = None
-        self._first_listeners = self._settings["listeners"]
 
     def start(self) -> Self:
-        """Start at the previous address, if it is still free: clients may know no other."""
-        try:
-            super().start()
-        except StartupError:
-            if self._settings["listeners"] == self._first_listeners:
-                raise
-            self._settings["listeners"] = self._first_listeners
-            super().start()
+        super().start()
         _, _, port = self.bootstrap.rpartition(":")
-        if self._first_listeners.endswith(":0"):
-            self._settings["listeners"] = f"{self._first_listeners.rpartition(':')[0]}:{port}"
         self._cuts.at(int(port), self.broker_id)
         return self
 

@@ -11,11 +11,12 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from ixion.metadata import paths
-from ixion.metadata.embedded import IN_MEMORY, EmbeddedStore
-from ixion.metadata.embedded_session import EmbeddedSession
-from ixion.metadata.errors import SessionExpiredError, StoreUnusableError
-from ixion.metadata.on_loop import EmbeddedEngine, LoopSession
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.cluster_node import OURS_ALONE, encode_features
+from ixion.broker.metadata.embedded import IN_MEMORY, EmbeddedStore
+from ixion.broker.metadata.embedded_session import EmbeddedSession
+from ixion.broker.metadata.errors import SessionExpiredError, StoreUnusableError
+from ixion.broker.metadata.on_loop import EmbeddedEngine, LoopSession
 
 FOR_EVER_MS: Final = 1 << 40
 
@@ -24,6 +25,7 @@ class SharedTree:
     def __init__(self) -> None:
         self._store = EmbeddedStore(IN_MEMORY)
         self._own = self._store.open_session(FOR_EVER_MS)
+        self._own.create(paths.FEATURES, encode_features(OURS_ALONE))
         self._latest: dict[int, EmbeddedSession] = {}  # by broker id
 
     async def open_session(self, broker_id: int, timeout_ms: int) -> LoopSession:

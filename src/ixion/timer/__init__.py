@@ -1,5 +1,7 @@
 """Hierarchical timing wheels: a timer for threads, a timer for an event loop, one core. Standard library only."""
 
+# The modules of this package are compiled: see setup.py.
+
 from ixion.timer.clock import Clock, ManualClock
 from ixion.timer.collector import relax_collector
 from ixion.timer.loop_timer import LoopTimer

@@ -51,6 +51,15 @@ class Bucket:
         task._bucket = None
         self.count -= 1
 
+    def first(self, most: i64) -> list[TimerTask]:
+        """The first tasks, at most so many. They stay where they are."""
+        found: list[TimerTask] = []
+        task = self._root._next
+        while task is not self._root and task is not None and len(found) < most:
+            found.append(task)
+            task = task._next
+        return found
+
     def empty_into(self, tasks: list[TimerTask]) -> None:
         """Take every task out, oldest first, and clear the expiration, so that the bucket can be reused."""
         root = self._root

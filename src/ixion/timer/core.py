@@ -110,6 +110,16 @@ class TimerCore:
         self.queue.clear()
         self.size = 0
 
+    def tasks(self, level: i64, index: i64, most: i64) -> list[TimerTask]:
+        """The first tasks of a bucket; none if there is no such bucket. Level 1 is the finest."""
+        wheel: TimingWheel | None = self.wheel
+        while wheel is not None and level > 1:
+            wheel = wheel.overflow
+            level -= 1
+        if wheel is None or index < 0 or index >= wheel.size:
+            return []
+        return wheel.buckets[index].first(most)
+
     def snapshot(self, name: str, now_ms: int) -> TimerSnapshot:
         levels: list[LevelSnapshot] = []
         wheel: TimingWheel | None = self.wheel

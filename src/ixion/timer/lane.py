@@ -16,15 +16,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Any, TypeVar
 
+from ixion.timer.payer import PAYER
 from ixion.timer.turns import TURN_NS, Steps, run_turn
 
 T = TypeVar("T")
 
 
 class Job:
-    __slots__ = ("_done", "_is_wanted", "_steps")
+    __slots__ = ("_done", "_is_wanted", "_spend", "_steps")
 
     def __init__(
         self,
@@ -35,6 +37,7 @@ class Job:
         self._steps: Steps[Any] | None = steps
         self._done = done
         self._is_wanted = is_wanted
+        self._spend = PAYER.current
 
     @property
     def pending(self) -> bool:
@@ -45,7 +48,20 @@ class Job:
         self._steps = None
 
     def turn(self, length_ns: int) -> bool:
-        """Run one turn. True if the job is done."""
+        """Run one turn, which is charged to the payer. True if the job is done."""
+        spend = self._spend
+        if spend is None or spend is PAYER.current:  # the turn in which the job began is measured as a whole
+            return self._turn(length_ns)
+        before = PAYER.current
+        PAYER.current = spend
+        begun_ns = perf_counter_ns()
+        try:
+            return self._turn(length_ns)
+        finally:
+            PAYER.current = before
+            spend(perf_counter_ns() - begun_ns)
+
+    def _turn(self, length_ns: int) -> bool:
         if self._is_wanted is not None and not self._is_wanted():
             self._steps = None
         steps = self._steps

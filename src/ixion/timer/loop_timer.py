@@ -109,6 +109,9 @@ class LoopTimer(Timer):
     def snapshot(self) -> TimerSnapshot:
         return self._core.snapshot(self.name, self._clock() // NS_PER_MS)
 
+    def tasks(self, level: int, index: int, most: int) -> list[TimerTask]:
+        return self._core.tasks(level, index, most)
+
     def shutdown(self) -> None:
         self._closed = True
         self._core.clear()

@@ -136,6 +136,13 @@ class SystemTimer(Timer):
         finally:
             self._mutex.release()
 
+    def tasks(self, level: int, index: int, most: int) -> list[TimerTask]:
+        self._mutex.acquire()
+        try:
+            return self._core.tasks(level, index, most)
+        finally:
+            self._mutex.release()
+
     def shutdown(self) -> None:
         self._mutex.acquire()
         self._closed = True

@@ -59,6 +59,15 @@ class TimerTask:
         """The name of the task in the log."""
         return type(self).__qualname__
 
+    def waits_for(self) -> str:
+        """What the task waits for, for people who look: made when they do, so it may take some microseconds."""
+        return ""
+
+    @property
+    def deadline_ms(self) -> int:
+        """When it is due, by the clock of its timer; only while it waits."""
+        return self._due_ms
+
 
 class CallTask(TimerTask):
     """A function as a task."""

@@ -50,6 +50,10 @@ class Timer:
     def snapshot(self) -> TimerSnapshot:
         raise NotImplementedError
 
+    def tasks(self, level: int, index: int, most: int) -> list[TimerTask]:
+        """The first tasks that wait in a bucket, at most so many. Level 1 is the finest; see the snapshot."""
+        raise NotImplementedError
+
     def shutdown(self) -> None:
         """Drop waiting tasks and stop threads. A second call does nothing."""
         raise NotImplementedError
