@@ -1,4 +1,4 @@
-"""How many lives a state machine lives: some in `make test`, twice (compiled and interpreted), many in `make fuzz`."""
+"""How many histories a state machine runs: some in `make test`, compiled and interpreted, many in `make fuzz`."""
 
 from __future__ import annotations
 

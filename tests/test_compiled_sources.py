@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import runpy
 from pathlib import Path
 from unittest.mock import patch
@@ -18,6 +19,15 @@ def hot_modules() -> list[str]:
         here.setenv("IXION_PURE", "1")
         found: list[str] = runpy.run_path("setup.py")["hot_modules"]()
     return found
+
+
+def test_every_mark_is_read() -> None:
+    """A misspelt one would leave its module interpreted, which nobody would see."""
+    modules = {CHECKOUT / module for module in hot_modules()}
+    for path in (CHECKOUT / "src").rglob("*.py"):
+        marked = [line for line in path.read_text().splitlines() if re.match(r"#.*\bcompiled\b.*setup", line)]
+        parts = path.parent.rglob("*.py") if path.name == "__init__.py" else [path]
+        assert not marked or modules >= {part for part in parts if part.name != "__init__.py"}, path
 
 
 @pytest.mark.parametrize("module", hot_modules())

@@ -21,9 +21,16 @@ from confluent_kafka import Producer as LibrdkafkaProducer
 
 from ixion.cli.main import build_kind
 from ixion.clients.producer import Producer
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.purgatory import DelayedOperation, DelayedOperationPurgatory
 from ixion.testing import Broker
 from ixion.timer import ManualClock, SystemTimer
+from tests.apis.raw import Raw
+from tests.apis.share_group_kit import beat
+from tests.apis.share_kit import ACCEPT, RENEW, Member, initialize
+from tests.apis.test_k01_fetch import id_of, write
+from tests.log.support import batch
 
 pytestmark = pytest.mark.skipif(build_kind() != "interpreted", reason="compiled functions cannot be watched")
 
@@ -162,6 +169,30 @@ def commit(broker: Broker, transactional_id: str) -> None:
     producer.commit_transaction(30)
 
 
+def shared(trail: Trail) -> None:
+    with Broker() as broker:
+        broker.create_topic("t")
+        topic_id = id_of(broker, "t")
+        initialize(broker, "g", topic_id)
+        write(broker, "t", batch(b"v"))
+        member = Member(broker, "g", topic_id)
+        trail.start_over()
+        assert member.acquire() == [(0, 0, 1)]
+        assert member.codes((0, 0, RENEW), is_renew_ack=True) == ["NONE"]
+        assert member.codes((0, 0, ACCEPT)) == ["NONE"]
+        member.close()
+
+
+def share_group(trail: Trail) -> None:
+    with Broker() as broker:
+        broker.create_topic("t")
+        with Raw(broker.bootstrap) as raw:
+            raw.ask(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key="g", key_type=0))
+            beat(raw, "before")  # the coordinators are made, their code imported
+            trail.start_over()
+            assert beat(raw, "g").assignment.topic_partitions
+
+
 WALKS: dict[str, Callable[[Trail], None]] = {
     "task": task,
     "delayed operation": delayed_operation,
@@ -170,6 +201,8 @@ WALKS: dict[str, Callable[[Trail], None]] = {
     "produce": produce,
     "rebalance": rebalance,
     "heartbeat of a consumer group": consumer_group,
+    "heartbeat of a share group": share_group,
+    "record of a share group": shared,
     "new topic": new_topic,
     "record through our own client": record,
     "transaction": transaction,
@@ -187,4 +220,4 @@ def test_a_walk_goes_by_the_modules_it_names(walk: str) -> None:
     path = PATHS[walk]
     with watching() as trail:
         WALKS[walk](trail)
-    assert trail.along(path) == path
+    assert trail.along(path) == path, trail.along(path)

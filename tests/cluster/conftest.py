@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from devtools import parts
-from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
+from ixion.broker.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
 from tests.cluster.mixed import IXION, KAFKA, Mixed
 
 
@@ -23,5 +23,6 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     parts.need("zookeeper-3.9.4")
     with Mixed(tmp_path_factory.mktemp("mixed")) as running:
         for internal in (GROUP_OFFSETS, TRANSACTION_STATE):
-            running.create(internal, (KAFKA, IXION), (IXION, KAFKA), cleanup_policy="compact")
+            # Three: with two, other rules than Kafka's place every name alike.
+            running.create(internal, (KAFKA, IXION), (IXION, KAFKA), (KAFKA, IXION), cleanup_policy="compact")
         yield running

@@ -28,13 +28,15 @@ from confluent_kafka.cimpl import NewTopic
 from devtools import kafka
 from devtools.zookeeper import RealZooKeeper
 from devtools.zookeeper_kafka import ZooKeeperKafka
-from ixion.metadata import paths
-from ixion.metadata.errors import NoNodeError
-from ixion.metadata.zookeeper.session import open_session
-from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE, java_hash
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.errors import NoNodeError
+from ixion.broker.metadata.zookeeper.session import open_session
+from ixion.broker.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
+from ixion.language.model.placement import partition_of
 from tests.cluster import mixed
 from tests.cluster.mixed import Ixion, Load, check_kept, wait_until
 from tests.cluster.move import Transactions, consume, read_all
+from tests.names import drawn
 
 BROKERS: Final = {1: "kafka", 2: "kafka", 3: "ixion", 4: "ixion"}
 VICTIMS: Final = {"kafka": 1, "ixion": 3}
@@ -173,9 +175,11 @@ def around(first: int) -> list[int]:
 
 
 def named(prefix: str, broker: int) -> str:
-    """A group or transactional id whose coordinator is that broker."""
-    names = (f"{prefix}{number}" for number in range(1_000))
-    return next(name for name in names if (java_hash(name) & 0x7FFFFFFF) % len(BROKERS) == broker - 1)
+    """A drawn group or transactional id whose coordinator is that broker, as Kafka counts."""
+    while True:
+        name = drawn(prefix)
+        if partition_of(name, len(BROKERS)) == broker - 1:
+            return name
 
 
 def run(fleet: Fleet, cell: str) -> str:

@@ -29,9 +29,9 @@ PATIENCE_S = 60.0
 SESSION_MS = "3000"
 SETTINGS = {
     "zookeeper.session.timeout.ms": SESSION_MS,
-    "offsets.topic.num.partitions": "2",
+    "offsets.topic.num.partitions": "3",
     "offsets.topic.replication.factor": "2",
-    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.num.partitions": "3",
     "transaction.state.log.replication.factor": "2",
     "transaction.state.log.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
@@ -168,7 +168,7 @@ class Mixed:
         wait_until(lambda: {each for each, _ in self.state(topic).values()} == {leader}, lambda: self.state(topic))
 
     def prefer(self, *topics: str) -> None:
-        """The preferred replicas lead again: partition 0 on Apache Kafka, partition 1 on ixion.
+        """The preferred replicas lead again: even partitions on Apache Kafka, odd ones on ixion.
 
         A controller refuses an election for as long as it takes the preferred replica for offline or out of sync.
         """
@@ -180,7 +180,7 @@ class Mixed:
                 TopicPartition(topic, number)
                 for topic in topics
                 for number, (leader, _) in self.state(topic).items()
-                if leader != (KAFKA, IXION)[number]
+                if leader != (KAFKA, IXION)[number % 2]
             ]
 
         admin = self.admin()

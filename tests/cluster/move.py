@@ -27,6 +27,7 @@ from devtools.zookeeper import RealZooKeeper
 from devtools.zookeeper_kafka import ZooKeeperKafka
 from tests.broker.served import environment
 from tests.cluster.mixed import PATIENCE_S, Load, check_kept, wait_until
+from tests.names import drawn
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "cluster.md"
 TOPIC: Final = "moved"
@@ -104,7 +105,7 @@ class Seat:
 class Transactions:
     """Commits a transaction of two records and the offset of a group, again and again."""
 
-    def __init__(self, bootstrap: str, topic: str = "transacted", transactional_id: str = "mover") -> None:
+    def __init__(self, bootstrap: str, topic: str = "transacted", transactional_id: str = drawn("mover")) -> None:
         self.committed = 0
         self._bootstrap = bootstrap
         self._topic = topic
@@ -142,7 +143,7 @@ class Transactions:
 
 
 def consume(
-    bootstrap: str, end: threading.Event, seen: dict[int, int], topic: str = TOPIC, group: str = "movers"
+    bootstrap: str, end: threading.Event, seen: dict[int, int], topic: str = TOPIC, group: str = drawn("movers")
 ) -> None:
     """A member of a group that reads and commits; `seen` has the next offset of each partition."""
     settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", "log_level": 0}

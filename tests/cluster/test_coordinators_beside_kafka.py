@@ -5,25 +5,30 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ixion.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE, java_hash
-from tests.cluster.mixed import IXION, KAFKA, PATIENCE_S, Mixed, wait_until
+from ixion.broker.replica.internal_topic import GROUP_OFFSETS, TRANSACTION_STATE
+from ixion.language.model.placement import partition_of
+from tests.cluster.mixed import IXION, KAFKA, PATIENCE_S, SETTINGS, Mixed, wait_until
+from tests.names import drawn
 
 TEXT = "txt"
 
 
 @pytest.fixture(scope="module")
 def places(mixed: Mixed) -> Mixed:
-    """Partition 0 of each internal topic, and of topic txt, is led by Apache Kafka, partition 1 by ixion."""
+    """Partition 0 of each internal topic, and of topic txt, is led by Apache Kafka, partition 1 by ixion. The internal
+    topics have a third partition, led by Apache Kafka."""
     mixed.create(TEXT, (KAFKA, IXION), (IXION, KAFKA))
     mixed.prefer(GROUP_OFFSETS, TRANSACTION_STATE)
     return mixed
 
 
 def named(prefix: str, partition: int) -> str:
-    """A group or transactional id whose coordinator leads that partition."""
-    return next(
-        name for name in (f"{prefix}{n}" for n in range(100)) if (java_hash(name) & 0x7FFFFFFF) % 2 == partition
-    )
+    """A drawn group or transactional id whose coordinator leads that partition, as Kafka counts."""
+    count = int(SETTINGS["offsets.topic.num.partitions"])
+    while True:
+        name = drawn(prefix)
+        if partition_of(name, count) == partition:
+            return name
 
 
 def consumer_of(mixed: Mixed, group: str, **settings: str) -> Consumer:

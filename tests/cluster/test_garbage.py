@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Producer
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.controller.cluster.controller import ClusterController
-from ixion.metadata import paths
-from ixion.metadata.ensure import ensure
-from ixion.metadata.errors import NodeExistsError
-from ixion.model.errors import KafkaError
+from ixion.broker.controller.cluster.controller import ClusterController
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.ensure import ensure
+from ixion.broker.metadata.errors import NodeExistsError
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import KafkaError
 from ixion.testing import Cluster
 
 GARBAGE = b'\xff{"version": nothing'

@@ -17,28 +17,38 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k00_produce import (
+from ixion.broker.metadata.cluster_node import OURS_ALONE
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.model.ids import ZERO_ID, new_id
+from ixion.language.protocol.messages.k00_produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from ixion.protocol.messages.k01_fetch import FetchRequest, FetchResponse
-from ixion.protocol.messages.k02_list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrResponse
-from ixion.protocol.messages.k05_stop_replica import StopReplicaResponse
-from ixion.protocol.messages.k06_update_metadata import UpdateMetadataResponse
-from ixion.protocol.messages.k07_controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ixion.protocol.messages.k23_offset_for_leader_epoch import (
+from ixion.language.protocol.messages.k01_fetch import FetchRequest, FetchResponse
+from ixion.language.protocol.messages.k02_list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ixion.language.protocol.messages.k04_leader_and_isr import LeaderAndIsrResponse
+from ixion.language.protocol.messages.k05_stop_replica import StopReplicaResponse
+from ixion.language.protocol.messages.k06_update_metadata import UpdateMetadataResponse
+from ixion.language.protocol.messages.k07_controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.language.protocol.messages.k20_delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from ixion.language.protocol.messages.k23_offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from ixion.protocol.messages.k27_write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k27_write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Cluster
 from tests.apis.asking import Asking
 from tests.log.support import batch
@@ -267,7 +277,7 @@ def test_pitfall_15_control_requests_in_any_order_end_as_in_theirs(
 def test_pitfall_19_a_read_never_sees_beyond_the_limits_that_it_reports(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]
 ) -> None:
-    from ixion.log.reader import Isolation
+    from ixion.broker.log.view import Bound
 
     world = World(tmp_path_factory.mktemp("limits"))
     epoch = 0
@@ -286,8 +296,8 @@ def test_pitfall_19_a_read_never_sees_beyond_the_limits_that_it_reports(
             elif step == "lead" and not partition.leads:
                 epoch += 1
                 partition = world.lead(epoch=epoch, replicas=(SELF, 2))
-            isolation = Isolation.COMMITTED if step == "committed" else Isolation.HIGH_WATERMARK
-            (result,) = world.fetch(wait_ms=0, isolation=isolation)
+            bound = Bound.VISIBLE_STABLE if step == "committed" else Bound.VISIBLE
+            (result,) = world.fetch(wait_ms=0, bound=bound)
             if result.code == ErrorCode.NONE:
                 assert all(offset < result.high_watermark for offset in offsets(result))
                 assert result.log_start <= result.last_stable_offset <= result.high_watermark <= log.end_offset
@@ -326,6 +336,22 @@ def test_brokers_that_stop_all_at_once_do_not_wait_for_each_other() -> None:
 # Duties of a member (docs/reliability.md) that have no other test.
 
 
+def test_only_the_controller_says_that_a_topic_is_unknown(cluster: Cluster) -> None:
+    """A client that repeats DeleteTopics takes "unknown topic" for the success of its first attempt. A broker that has
+    just started knows no topic yet."""
+    name = f"unknown-{random.randrange(1 << 30)}"
+    wish = DeleteTopicState(name=name, topic_id=ZERO_ID)
+    by_id = DeleteTopicState(name=None, topic_id=new_id())
+    request = DeleteTopicsRequest(topics=(wish, by_id), topic_names=(), timeout_ms=10_000)
+    for number in cluster.brokers:
+        with Asking(cluster.brokers[number].bootstrap) as asking:
+            codes = [each.error_code for each in asking.ask(request, DeleteTopicsResponse, 6).responses]
+        if number == cluster.controller:
+            assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID]
+        else:
+            assert codes == [ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER]
+
+
 def test_duty_02_requests_between_brokers_need_no_api_versions(cluster: Cluster) -> None:
     """Apache Kafka 3.9 sends them first on a connection, in the versions of inter.broker.protocol.version."""
     number = cluster.controller
@@ -347,7 +373,27 @@ def test_duty_02_requests_between_brokers_need_no_api_versions(cluster: Cluster)
             assert getattr(found, "error_code") == ErrorCode.STALE_BROKER_EPOCH, type(request)  # noqa: B009
 
 
-def test_duty_03_and_16_a_cluster_offers_what_apache_kafka_knows(cluster: Cluster) -> None:
+@pytest.fixture
+def without_features(cluster: Cluster) -> Iterator[Cluster]:
+    """As a cluster on ZooKeeper begins; one of ixion alone has more."""
+
+    def put(levels: dict[str, int]) -> None:
+        async def change(real: RealBroker) -> None:
+            await real.parts.controller.configs.change_features(lambda _: levels)
+
+        async def known(real: RealBroker) -> dict[str, int]:
+            return dict(real.parts.image.features)
+
+        cluster.brokers[cluster.controller].call(change)
+        cluster.wait(lambda: cluster.brokers[1].call(known) == levels, "broker 1 knows the features")
+
+    put({})
+    yield cluster
+    put(OURS_ALONE)
+
+
+def test_duty_03_and_16_a_cluster_offers_what_apache_kafka_knows(without_features: Cluster) -> None:
+    cluster = without_features
     with Asking(cluster.brokers[1].bootstrap) as asking:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         answer = asking.ask(request, ApiVersionsResponse, 4)

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k08_offset_commit import (
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from ixion.protocol.messages.k09_offset_fetch import (
+from ixion.language.protocol.messages.k09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Cluster
 from tests.apis.raw import Raw
 

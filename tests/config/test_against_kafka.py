@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ixion.config.properties import parse_properties
 from ixion.config.setting import Setting, text_of
 from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import BEHIND, OWN, TOPIC_SETTINGS
+from tests.config import test_security_settings as security
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("IXION_EXPECT") == "interpreted", reason="the same in both runs; done in the compiled one"
@@ -33,19 +35,14 @@ DIFFERENT_ON_PURPOSE = {
     "ssl.keystore.type",  # PEM; there is no JKS
     "ssl.truststore.type",
 }
-# Kafka changes these while it runs. Here a listener keeps them.
+# Kafka changes these while it runs. Here they stay as they were at the start, are described as such, and a change is
+# refused.
 FIXED_AT_START = {
-    "ssl.protocol",
-    "ssl.provider",
-    "ssl.keymanager.algorithm",
-    "ssl.trustmanager.algorithm",
-    "ssl.secure.random.implementation",
-    "ssl.engine.factory.class",
-    "ssl.client.auth",
-    "ssl.enabled.protocols",
+    "listeners",
+    "listener.security.protocol.map",
+    "num.network.threads",
+    "background.threads",
     "sasl.mechanism.inter.broker.protocol",
-    "ssl.endpoint.identification.algorithm",
-    "ssl.cipher.suites",
     "sasl.enabled.mechanisms",
 }
 
@@ -55,6 +52,8 @@ OURS = {
     "super.users",
     "allow.everyone.if.no.acl.found",
     "delivery.delay.topics",
+    "zookeeper.sasl.jaas.config",  # a property of the JVM in Kafka
+    "zookeeper.sasl.jaas.file",
 }
 # Kafka has these for dynamic settings only, and does not list them with the others.
 DYNAMIC_ONLY = {
@@ -74,7 +73,26 @@ LIMITED_HERE = {
     "sasl.oauthbearer.clock.skew.seconds",
     "connections.max.reauth.ms",
 }
+# Names that concern connections, logins and rights, and classes that a user may plug in.
+SECURITY = re.compile(
+    r"^(ssl|sasl|security|zookeeper\.ssl|zookeeper\.set|password\.encoder|delegation\.token|super\.users"
+    r"|allow\.everyone|authorizer|principal|listener|config\.providers)"
+    r"|\.(class|classes|class\.names?)$|polic|callback|listener|max\.connection|connections?\.(max|failed)"
+)
+PROTECT_NOTHING = {
+    "listeners",
+    "advertised.listeners",
+    "connections.max.idle.ms",
+    "group.consumer.migration.policy",
+    "group.share.persister.class.name",
+    "log.cleanup.policy",
+    "remote.log.metadata.manager.class.name",
+    "remote.log.metadata.manager.listener.name",
+    "remote.log.storage.manager.class.name",
+    "replica.selector.class",
+}
 NEWER = {f"group.consumer.{limit}assignment.interval.ms" for limit in ("", "min.", "max.")}  # since 4.3
+AN_HOUR_SINCE_4 = {"log.message.timestamp.after.max.ms", "message.timestamp.after.max.ms"}  # unlimited in 3.9
 
 ODD_FILE = (
     "# comment \\\n! another\n\n   \n"
@@ -116,19 +134,23 @@ def limits(setting: Setting[Any]) -> str:
     return f"[{setting.least},...{high}]" + ("" if setting.also is None else f" or {setting.also}")
 
 
-def test_every_broker_setting_is_kafkas(lines: Lines) -> None:
+def test_every_broker_setting_is_kafkas(lines: Lines, modes: dict[str, str]) -> None:
     kafka = rows(lines, "broker")
     assert len(BROKER_SETTINGS) > 150
     for name, ours in BROKER_SETTINGS.items():
+        if name.startswith(("group.share.", "share.")):  # those of 4.3; 3.9 had a preview of share groups
+            assert name in modes
+            continue
         if name in NEWER | OURS | DYNAMIC_ONLY:
             assert name not in kafka
             continue
-        default = ours.default if name not in DIFFERENT_ON_PURPOSE else ours.parse(kafka[name][1])
+        differs = name in DIFFERENT_ON_PURPOSE or name in AN_HOUR_SINCE_4
+        default = ours.parse(kafka[name][1]) if differs else ours.default
         text = text_of(default)
         shown = [ours.kind.name, "<null>" if text is None else text, limits(ours), ours.scope.value]
         expected = kafka[name]
-        if name in FIXED_AT_START:
-            assert expected[3] == "per-broker", name
+        if name in FIXED_AT_START | {"advertised.listeners"}:  # which 4.3 does not change either
+            assert expected[3] in ("per-broker", "cluster-wide"), name
             expected[3] = "read-only"
         if name in LIMITED_BY_RULES | LIMITED_HERE:
             assert expected[2] == "", name
@@ -140,6 +162,32 @@ def test_every_broker_setting_is_kafkas(lines: Lines) -> None:
         if name == "group.consumer.migration.policy":
             expected[2] = expected[2].removeprefix("(case insensitive) ").lower()
         assert shown == expected, name
+
+
+@pytest.fixture(scope="module")
+def modes() -> dict[str, str]:
+    """Of each broker setting of 4.3: whether it can be changed while the broker runs."""
+    path = need("kafka-4.3.0")
+    source = Path(__file__).parent / "java" / "ModesOracle.java"
+    printed = run_java("ModesOracle", classpath=f"{compile_java(source, path)}:{path}")
+    return dict(line.split("\t") for line in printed.splitlines())
+
+
+def test_no_setting_of_security_is_forgotten(lines: Lines, modes: dict[str, str]) -> None:
+    """`test_security_settings` walks them by lists, which must be whole."""
+    walked = {*security.IN_BOTH, *security.ONLY_3_9, *security.ONLY_4_3, *security.ONLY_TIMES}
+    for version in (rows(lines, "broker").keys(), modes.keys()):
+        concerned = {name for name in version if SECURITY.search(name)} - PROTECT_NOTHING
+        assert len(concerned) > 70
+        assert concerned <= walked, concerned - walked
+
+
+def test_what_can_be_changed_is_what_kafka_4_3_changes(modes: dict[str, str]) -> None:
+    known = {name: setting.scope.value for name, setting in BROKER_SETTINGS.items() if name in modes}
+    assert len(known) > 130
+    differing = {name for name, scope in known.items() if scope != modes[name]}
+    assert differing == FIXED_AT_START & modes.keys()
+    assert {known[name] for name in differing} == {"read-only"}
 
 
 def test_every_topic_setting_is_kafkas(lines: Lines) -> None:
@@ -154,6 +202,9 @@ def test_every_topic_setting_is_kafkas(lines: Lines) -> None:
             assert [ours.kind.name, text_of(ours.default)] == kafka[name][:2], name
             continue
         assert behind[name] == [BEHIND[name].name]
+        if name in AN_HOUR_SINCE_4:
+            assert text_of(ours.default) == "3600000"
+            continue
         assert [ours.kind.name, text_of(ours.default), limits(ours)] == kafka[name][:3], name
 
 

@@ -11,6 +11,8 @@ from ixion.config.dynamic import DynamicConfig, Level, Source
 from ixion.config.errors import InvalidSettingError
 from ixion.config.log_settings import LOG_RETENTION_MS, LOG_SEGMENT_BYTES
 from ixion.config.network_settings import NUM_IO_THREADS
+from ixion.config.setting import text_of
+from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import TopicConfig, check_topic_settings
 
 ALL, THIS = Level.ALL_BROKERS, Level.THIS_BROKER
@@ -106,7 +108,7 @@ def test_compaction_lags_of_a_topic_are_checked_together_with_those_of_the_broke
     ("level", "wanted", "message"),
     [
         (THIS, {"num.io.threads": "7", "log.dirs": "/x"}, "log.dirs .* left as it is while the broker runs"),
-        (ALL, {"num.io.threads": "7", "listeners": "A://:1"}, "listeners .* for one broker, not for all"),
+        (ALL, {"num.io.threads": "7", "ssl.keystore.type": "PEM"}, "ssl.keystore.type .* for one broker, not for all"),
         (ALL, {"num.io.threads": "7", "log.segment.bytes": "1"}, "log.segment.bytes is '1', .* at least 14"),
     ],
 )
@@ -207,3 +209,18 @@ def test_min_insync_replicas_is_shown_as_set_for_all_brokers() -> None:
     config.change(Level.ALL_BROKERS, {"min.insync.replicas": "3"})
     own = config.describe_topic("min.insync.replicas", {"min.insync.replicas": "4"})
     assert [each.value for each in own.synonyms] == ["4", "3", "2", "1"]
+
+
+def test_exactly_what_is_described_as_changeable_can_be_changed() -> None:
+    config = DynamicConfig({})
+    wrong = []
+    for name, setting in BROKER_SETTINGS.items():
+        value = text_of(setting.default)
+        try:
+            config.validate(Level.THIS_BROKER, {name: "" if value is None else value})
+            refused = False
+        except InvalidSettingError as error:
+            refused = "left as it is while the broker runs" in str(error)
+        if config.describe(name).read_only != refused:
+            wrong.append(name)
+    assert wrong == []

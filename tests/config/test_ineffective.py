@@ -16,6 +16,7 @@ from ixion.config import (
     quota_settings,
     replica_settings,
     security_settings,
+    share_settings,
     topic,
     transaction_settings,
 )
@@ -34,6 +35,7 @@ TABLES = (
     quota_settings,
     replica_settings,
     security_settings,
+    share_settings,
     transaction_settings,
 )
 SOURCE = Path(__file__).parents[2] / "src" / "ixion"

@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
+from ixion.broker.log.config import LogConfig
+from ixion.broker.replica.log_settings import log_config
 from ixion.config.broker import BrokerConfig
 from ixion.config.log_settings import PRODUCER_ID_EXPIRATION_MS
 from ixion.config.topic import TOPIC_SETTINGS
-from ixion.log.config import LogConfig
-from ixion.replica.log_settings import log_config
 
 
 def test_defaults_of_a_log_are_those_of_a_topic() -> None:

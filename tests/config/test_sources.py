@@ -92,3 +92,18 @@ def test_a_listener_has_a_limit_of_its_own() -> None:
     assert loaded.config.max_connections_of == {"INTERNAL": 7}
     with pytest.raises(InvalidSettingError, match=r"max.connections is 'many'"):
         load(assignments=["listener.name.internal.max.connections=many"])
+
+
+@pytest.mark.parametrize("name", ["process.roles", "controller.quorum.voters", "controller.quorum.bootstrap.servers"])
+def test_settings_of_kraft_are_refused(name: str, tmp_path: Path) -> None:
+    """Otherwise a broker would start alone, while its user takes it for a member of a cluster."""
+    file = tmp_path / "server.properties"
+    file.write_text(f"{name}=x\n")
+    variable = f"IXION_{name.upper().replace('.', '_')}"
+    reason = f"{name} is 'x', but must be left out: ixion does not run in KRaft mode"
+    with pytest.raises(InvalidSettingError, match=reason):
+        load(file=file)
+    with pytest.raises(InvalidSettingError, match=reason):
+        load(assignments=[f"{name}=x"])
+    with pytest.raises(InvalidSettingError, match=reason):
+        load(environment={variable: "x"})

@@ -9,15 +9,15 @@ import resource
 import socket
 import time
 
-from ixion.protocol.envelope import decode_response
-from ixion.protocol.messages.k00_produce import (
+from ixion.language.protocol.envelope import decode_response
+from ixion.language.protocol.messages.k00_produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from tests.hostile.inputs import asked
 from tests.hostile.witness import HELLO, connect, take
 from tests.log.support import batch

@@ -14,16 +14,19 @@ from typing import Any
 
 import uvloop
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from ixion.protocol.messages.k16_list_groups import ListGroupsRequest
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest
-from ixion.protocol.messages.k24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
-from ixion.protocol.messages.k66_list_transactions import ListTransactionsRequest
-from ixion.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
-from ixion.wire.client import ClientConnection
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from ixion.language.protocol.messages.k16_list_groups import ListGroupsRequest
+from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdRequest
+from ixion.language.protocol.messages.k24_add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from ixion.language.protocol.messages.k66_list_transactions import ListTransactionsRequest
+from ixion.language.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.wire.client import ClientConnection
 from tests.apis.group_kit import join_request
 from tests.apis.raw import Raw
 from tests.apis.txn_kit import batch, produce_request

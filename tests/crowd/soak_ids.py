@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from ixion.model.errors import ErrorCode
+from ixion.language.model.errors import ErrorCode
 from tests.apis.raw import Raw
 from tests.broker.served import Served
 from tests.crowd.ids import (

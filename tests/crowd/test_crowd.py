@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.network.response_writer import PIECE
+from ixion.broker.network.response_writer import PIECE
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.testing import Broker
 from tests.broker.served import Served
 from tests.crowd.crowd import close, delays_ms, fill, idle, slow

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from ixion.language.protocol.registry import ApiKey
 from tests.apis.raw import Raw
 from tests.broker.served import Served
 from tests.crowd.ids import classic_members, consumers, groups, producer_ids, transactional_ids, transactions

@@ -17,16 +17,16 @@ from typing import Any
 
 import pytest
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.broker.parts import Options
-from ixion.log.disk_guard import DiskGuard
-from ixion.protocol.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from ixion.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
-from ixion.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
-from ixion.protocol.messages.k20_delete_topics import DeleteTopicsRequest
-from ixion.protocol.messages.k22_init_producer_id import InitProducerIdRequest
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.broker.log.disk_guard import DiskGuard
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.broker.startup.parts import Options
+from ixion.language.protocol.messages.k09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.messages.k19_create_topics import CreatableTopic, CreateTopicsRequest
+from ixion.language.protocol.messages.k20_delete_topics import DeleteTopicsRequest
+from ixion.language.protocol.messages.k22_init_producer_id import InitProducerIdRequest
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 from tests.apis.group_kit import commit_request
 from tests.apis.raw import Raw
@@ -115,7 +115,7 @@ def faulty(disk: FaultyDisk) -> Iterator[None]:
         return sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False, factory=Connection)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ixion.metadata.sqlite_file._connect", connect)
+        patch.setattr("ixion.broker.metadata.sqlite_file._connect", connect)
         patch.setattr("ixion.testing.broker.Options", partial(Options, files=disk))
         yield
 

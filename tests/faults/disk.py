@@ -20,7 +20,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, NoReturn, TypeVar
 
-from ixion.log.files import Files, Part
+from ixion.broker.log.files import Files, Part
 
 T = TypeVar("T")
 

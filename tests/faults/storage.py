@@ -11,16 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ixion.log.cleaner import Cleaner
-from ixion.log.config import LogConfig
-from ixion.log.disk_guard import DiskGuard
-from ixion.log.files import Files
-from ixion.log.log import Log
-from ixion.log.manager import LogManager
-from ixion.log.mover import Mover
-from ixion.log.prepare import Origin
-from ixion.log.reader import Isolation, read
-from ixion.model.errors import KafkaError
+from ixion.broker.log.cleaner import Cleaner
+from ixion.broker.log.config import LogConfig
+from ixion.broker.log.disk_guard import DiskGuard
+from ixion.broker.log.files import Files
+from ixion.broker.log.log import Log
+from ixion.broker.log.manager import LogManager
+from ixion.broker.log.mover import Mover
+from ixion.broker.log.prepare import Origin
+from ixion.broker.log.reader import read
+from ixion.broker.log.view import Bound
+from ixion.language.model.errors import KafkaError
 from tests.log.support import Clock, batch, marker, stored
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100, file_delete_delay_ms=0)
@@ -301,6 +302,6 @@ def check_records(truth: Truth, topic: str, log: Log) -> None:
         assert found in expected, (topic, found, expected)
     if topic in truth.aborted and acked:
         log.raise_high_watermark(log.end_offset)
-        data = read(log, log.log_start, 10_000, Isolation.COMMITTED)
+        data = read(log, log.log_start, 10_000, Bound.VISIBLE_STABLE)
         assert [each.producer_id for each in data.aborted or []] == [8], "the abort was acknowledged"
     assert [offset for offset, _ in stored(log)] == sorted({offset for offset, _ in stored(log)})

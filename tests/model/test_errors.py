@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 
 
 def test_codes_are_kafkas_codes_without_a_gap() -> None:

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from ixion.model.ids import ZERO_ID, id_from_text, id_text, new_id
+from ixion.language.model.ids import ZERO_ID, id_from_text, id_text, new_id
 
 
 def test_there_and_back() -> None:

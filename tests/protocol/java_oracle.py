@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from devtools.jvm import QUICK, compile_java, java_command
 from devtools.parts import need
-from ixion.protocol.notation import Struct
-from ixion.protocol.resolve import holds
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.resolve import holds
 
 SOURCE = Path(__file__).parent / "java" / "MessageOracle.java"
 

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from kio.serial import entity_reader, entity_writer
 
-from ixion.protocol.notation import Struct
-from ixion.protocol.resolve import holds
+from ixion.language.protocol.notation import OUR_TAGS, Struct
+from ixion.language.protocol.resolve import holds
 
 # what kio calls differently
 NAMES = {"type": ("type", "type_"), "api_key": ("api_key", "request_api_key"), "api_version": ("request_api_version",)}
@@ -43,7 +43,7 @@ def kio_encode(value: Any) -> bytes:
 def differences(ours: Any, theirs: Any, version: int, path: str = "") -> list[str]:
     """Where two values differ, each in its own clothes: kio has enums, dates and spans where we have numbers."""
     if isinstance(ours, Struct):
-        columns = [column for column in type(ours).columns if holds(column.versions, version)]
+        columns = [c for c in type(ours).columns if holds(c.versions, version) and c.tag < OUR_TAGS]
         fields = dataclasses.fields(theirs)
         found = []
         for column, field in zip(columns, fields, strict=True):

@@ -7,9 +7,9 @@ from typing import Annotated, Any, get_args, get_origin
 
 from hypothesis import strategies as st
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.notation import Column, Struct, StructMeta
-from ixion.protocol.resolve import holds
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.notation import OUR_TAGS, Column, Struct, StructMeta
+from ixion.language.protocol.resolve import holds
 
 # The oracles turn times into dates and spans of time, which end earlier than an int64 does.
 MILLISECONDS = st.integers(0, 4_102_444_800_000)
@@ -36,7 +36,7 @@ def values(table: StructMeta, version: int) -> st.SearchStrategy[Struct]:
     present = {
         column.name: of_annotation(column.annotation, column, version)
         for column in table.columns
-        if holds(column.versions, version)
+        if holds(column.versions, version) and column.tag < OUR_TAGS  # the oracles do not know ours
     }
     return st.builds(table.blank().replace, **present)
 

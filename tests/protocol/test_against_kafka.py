@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ixion.protocol import storage
-from ixion.protocol.codec.message import MessageCodec
-from ixion.protocol.envelope import REQUEST_HEADERS
-from ixion.protocol.headers import RequestHeader
-from ixion.protocol.notation import StructMeta
-from ixion.protocol.registry import ApiKey
-from ixion.protocol.stored import (
+from ixion.language.protocol import storage
+from ixion.language.protocol.codec.message import MessageCodec
+from ixion.language.protocol.envelope import REQUEST_HEADERS
+from ixion.language.protocol.headers import RequestHeader
+from ixion.language.protocol.notation import StructMeta
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.protocol.stored import (
     consumer_group,
     consumer_protocol,
     control_records,
@@ -22,6 +22,7 @@ from ixion.protocol.stored import (
     offset_commit,
     producer_snapshot,
     share_group,
+    share_state,
     transaction_log,
 )
 from tests.protocol.java_oracle import JavaOracle, as_ours, as_shown
@@ -33,6 +34,7 @@ CURRENT = [api for api in ApiKey if api not in ZOOKEEPER_ERA]
 
 MESSAGES = "org.apache.kafka.common.message"
 GROUPS = "org.apache.kafka.coordinator.group.generated"
+SHARES = "org.apache.kafka.coordinator.share.generated"
 TRANSACTIONS = "org.apache.kafka.coordinator.transaction.generated"
 STORAGE = "org.apache.kafka.server.log.remote.metadata.storage.generated"
 
@@ -107,6 +109,7 @@ STORED = [
         for module in (offset_commit, group_metadata, consumer_group, share_group)
         for table in tables(module)
     ),
+    *((SHARES, table) for table in tables(share_state)),
     *((TRANSACTIONS, table) for table in tables(transaction_log)),
     *((STORAGE, table) for table in tables(producer_snapshot)),
 ]

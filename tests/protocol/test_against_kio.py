@@ -6,14 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ixion.protocol import storage
-from ixion.protocol.codec.message import MessageCodec
-from ixion.protocol.codec.sink import joined
-from ixion.protocol.envelope import REQUEST_HEADERS, RESPONSE_HEADERS
-from ixion.protocol.headers import RequestHeader, ResponseHeader
-from ixion.protocol.notation import Struct, StructMeta
-from ixion.protocol.registry import ApiKey
-from ixion.protocol.stored import consumer_protocol, control_records
+from ixion.language.protocol import storage
+from ixion.language.protocol.codec.message import MessageCodec
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.protocol.envelope import REQUEST_HEADERS, RESPONSE_HEADERS
+from ixion.language.protocol.headers import RequestHeader, ResponseHeader
+from ixion.language.protocol.notation import Struct, StructMeta
+from ixion.language.protocol.registry import ApiKey
+from ixion.language.protocol.stored import consumer_protocol, control_records
 from tests.protocol.kio_oracle import differences, kio_class, kio_decode, kio_encode
 from tests.protocol.strategies import values
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.protocol.codec.sink import joined
-from ixion.protocol.envelope import decode_request, decode_response, encode_request, encode_response_as
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.protocol.envelope import decode_request, decode_response, encode_request, encode_response_as
 from tests.protocol.captures import Capture, captures
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.model.errors import ErrorCode
-from ixion.protocol.codec.sink import SPLIT_SIZE, Deferred, joined
-from ixion.protocol.flaws import EncodeError, UnsupportedVersionError
-from ixion.protocol.messages.k00_produce import (
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.codec.sink import SPLIT_SIZE, Deferred, joined
+from ixion.language.protocol.flaws import EncodeError, UnsupportedVersionError
+from ixion.language.protocol.messages.k00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -15,9 +15,14 @@ from ixion.protocol.messages.k00_produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ixion.protocol.messages.k01_fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from ixion.protocol.messages.k03_metadata import MetadataRequest
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k01_fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest
+from ixion.language.protocol.registry import ApiKey
 
 
 def produce(records: bytes | memoryview | None, topic: str = "orders", acks: int = 1) -> ProduceRequest:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.protocol.codec.sink import SPLIT_SIZE, joined
-from ixion.protocol.envelope import (
+from ixion.language.protocol.codec.sink import SPLIT_SIZE, joined
+from ixion.language.protocol.envelope import (
     decode_request,
     decode_request_header,
     decode_response,
@@ -15,25 +15,25 @@ from ixion.protocol.envelope import (
     frame_request,
     frame_response,
 )
-from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
-from ixion.protocol.headers import RequestHeader, ResponseHeader
-from ixion.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ixion.protocol.messages.k03_metadata import (
+from ixion.language.protocol.flaws import DecodeError, UnsupportedVersionError
+from ixion.language.protocol.headers import RequestHeader, ResponseHeader
+from ixion.language.protocol.messages.k00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ixion.language.protocol.messages.k03_metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ixion.protocol.messages.k07_controlled_shutdown import ControlledShutdownRequest
-from ixion.protocol.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
-from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ixion.protocol.messages.k47_offset_delete import (
+from ixion.language.protocol.messages.k07_controlled_shutdown import ControlledShutdownRequest
+from ixion.language.protocol.messages.k12_heartbeat import HeartbeatRequest, HeartbeatResponse
+from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.language.protocol.messages.k47_offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from ixion.protocol.notation import Struct
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.notation import Struct
+from ixion.language.protocol.registry import ApiKey
 
 
 def header(api: ApiKey, version: int, client_id: str | None = "me") -> RequestHeader:

@@ -10,8 +10,8 @@ import pytest
 
 from devtools.jvm import compile_java, run_java
 from devtools.parts import need
-from ixion.model.errors import ErrorCode
-from ixion.protocol.registry import ApiKey
+from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.registry import ApiKey
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("IXION_EXPECT") == "interpreted", reason="the same in both runs; done in the compiled one"

@@ -9,10 +9,16 @@ import os
 import random
 import tracemalloc
 
-from ixion.protocol.codec.sink import joined
-from ixion.protocol.envelope import decode_request, decode_response, encode_request, encode_response_as, exchange
-from ixion.protocol.flaws import DecodeError, UnsupportedVersionError
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.protocol.envelope import (
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response_as,
+    exchange,
+)
+from ixion.language.protocol.flaws import DecodeError, UnsupportedVersionError
+from ixion.language.protocol.registry import ApiKey
 from tests.protocol.captures import Capture, captures
 
 ROUNDS = int(os.environ.get("IXION_FUZZ_ROUNDS", "4000"))

@@ -7,11 +7,11 @@ import tracemalloc
 
 import pytest
 
-from ixion.protocol.codec.message import MessageCodec
-from ixion.protocol.envelope import decode_request
-from ixion.protocol.flaws import DecodeError
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.codec.message import MessageCodec
+from ixion.language.protocol.envelope import decode_request
+from ixion.language.protocol.flaws import DecodeError
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic
+from ixion.language.protocol.registry import ApiKey
 
 KILOBYTE = 1024
 MEGABYTE = 1024 * KILOBYTE
@@ -210,7 +210,7 @@ def test_no_request_at_all(frame: bytes) -> None:
     """Cut off, HTTP, TLS: an error of ours, whichever."""
     with pytest.raises(Exception, match=r"is not supported|at least a key") as caught:
         decode_request(frame)
-    assert type(caught.value).__module__ == "ixion.protocol.flaws"
+    assert type(caught.value).__module__ == "ixion.language.protocol.flaws"
 
 
 def test_every_truncation_of_a_good_frame() -> None:

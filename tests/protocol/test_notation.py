@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
-from ixion.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
-from ixion.protocol.notation import Int32, Struct, field, versions
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from ixion.language.protocol.notation import Int32, Struct, field, versions
 
 
 def topic(partition: int = 1) -> FetchTopic:

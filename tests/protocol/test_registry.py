@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import ixion.protocol.messages
-from ixion.protocol.registry import ApiKey, Audience
+import ixion.language.protocol.messages
+from ixion.language.protocol.registry import ApiKey, Audience
 
 
 def test_every_table_is_in_the_list_and_every_key_has_a_table() -> None:
-    folder = Path(ixion.protocol.messages.__path__[0])
+    folder = Path(ixion.language.protocol.messages.__path__[0])
     stems = {path.name.split(".")[0] for path in folder.glob("k*")}
     assert stems == {api.stem for api in ApiKey}
 
@@ -45,8 +45,8 @@ def test_the_controllers_keys_are_not_for_clients() -> None:
 
 def test_nothing_is_loaded_before_it_is_used() -> None:
     program = (
-        "import sys, ixion.protocol.envelope as envelope\n"
-        "tables = [name for name in sys.modules if name.startswith('ixion.protocol.messages.')]\n"
+        "import sys, ixion.language.protocol.envelope as envelope\n"
+        "tables = [name for name in sys.modules if name.startswith('ixion.language.protocol.messages.')]\n"
         "assert tables == [], tables\n"
         "assert envelope._exchanges == {}\n"
     )

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.protocol.codec.cursor import AT_ONCE_BUDGET, ELEMENT_BUDGET
-from ixion.protocol.codec.message import MessageCodec
-from ixion.protocol.codec.sink import Sink, joined
-from ixion.protocol.codec.wire_type import STEP
-from ixion.protocol.envelope import (
+from ixion.language.protocol.codec.cursor import AT_ONCE_BUDGET, ELEMENT_BUDGET
+from ixion.language.protocol.codec.message import MessageCodec
+from ixion.language.protocol.codec.sink import Sink, joined
+from ixion.language.protocol.codec.wire_type import STEP
+from ixion.language.protocol.envelope import (
     decode_at_once,
     decode_request,
     decode_steps,
@@ -22,9 +22,9 @@ from ixion.protocol.envelope import (
     frame_response,
     frame_steps,
 )
-from ixion.protocol.flaws import DecodeError, EncodeError, TooLongError
-from ixion.protocol.headers import RequestHeader
-from ixion.protocol.messages.k01_fetch import (
+from ixion.language.protocol.flaws import DecodeError, EncodeError, TooLongError
+from ixion.language.protocol.headers import RequestHeader
+from ixion.language.protocol.messages.k01_fetch import (
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -32,8 +32,8 @@ from ixion.protocol.messages.k01_fetch import (
     FetchTopic,
     PartitionData,
 )
-from ixion.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
+from ixion.language.protocol.registry import ApiKey
 from tests.protocol.strategies import values
 
 T = TypeVar("T")

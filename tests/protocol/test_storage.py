@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.protocol import storage
-from ixion.protocol.flaws import DecodeError, EncodeError, UnsupportedVersionError
-from ixion.protocol.stored.consumer_protocol import ConsumerProtocolAssignment, TopicPartition
-from ixion.protocol.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
-from ixion.protocol.stored.record_types import RecordType
+from ixion.language.protocol import storage
+from ixion.language.protocol.flaws import DecodeError, EncodeError, UnsupportedVersionError
+from ixion.language.protocol.stored.consumer_protocol import ConsumerProtocolAssignment, TopicPartition
+from ixion.language.protocol.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
+from ixion.language.protocol.stored.record_types import RecordType
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=3)
 VALUE = OffsetCommitValue(offset=5, leader_epoch=2, metadata="m", commit_timestamp=9)

@@ -143,10 +143,10 @@ def test_settings(tools: Tools) -> None:
     assert "DYNAMIC_GROUP_CONFIG:consumer.session.timeout.ms=50000" in tools(CONFIG, "--describe", "--group", "g")
     assert "consumer.session.timeout.ms=50000" in tools(CONFIG, "--describe", "--entity-type", "groups")
 
-    tools(CONFIG, "--alter", "--broker-logger", "5", "--add-config", "ixion.network=ERROR")
-    assert "ixion.network=ERROR" in tools(CONFIG, "--describe", "--broker-logger", "5")
-    tools(CONFIG, "--alter", "--broker-logger", "5", "--delete-config", "ixion.network")
-    assert "ixion.network=ERROR" not in tools(CONFIG, "--describe", "--broker-logger", "5")
+    tools(CONFIG, "--alter", "--broker-logger", "5", "--add-config", "ixion.broker.network=ERROR")
+    assert "ixion.broker.network=ERROR" in tools(CONFIG, "--describe", "--broker-logger", "5")
+    tools(CONFIG, "--alter", "--broker-logger", "5", "--delete-config", "ixion.broker.network")
+    assert "ixion.broker.network=ERROR" not in tools(CONFIG, "--describe", "--broker-logger", "5")
 
 
 def test_the_cluster(tools: Tools) -> None:

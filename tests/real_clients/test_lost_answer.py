@@ -15,7 +15,7 @@ from struct import unpack_from
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from ixion.protocol.registry import ApiKey
+from ixion.language.protocol.registry import ApiKey
 from ixion.testing import Broker
 
 RECORDS = [b"record %d" % number for number in range(10)]

@@ -87,7 +87,7 @@ def test_a_reader_that_waits_gets_what_comes(broker: Broker, topic: str, driver:
 
 
 async def _fetch_waits(real: object) -> bool:
-    from ixion.broker.broker import Broker as RealBroker
+    from ixion.broker.startup.broker import Broker as RealBroker
 
     assert isinstance(real, RealBroker)
     return real.parts.replicas.fetch_purgatory.delayed > 0

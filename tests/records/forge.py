@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from ixion.records.crc import crc32c
-from ixion.records.layout import HEADER_SIZE
+from ixion.language.records.crc import crc32c
+from ixion.language.records.layout import HEADER_SIZE
 
 
 def varint(number: int) -> bytes:

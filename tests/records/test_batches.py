@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.batches import iter_batches, iter_complete_batches
-from ixion.records.layout import LOG_OVERHEAD, MAGIC
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.batches import iter_batches, iter_complete_batches
+from ixion.language.records.layout import LOG_OVERHEAD, MAGIC
 from tests.records.forge import batch, record
 
 FIRST = batch(record(), base_offset=5)

@@ -80,9 +80,9 @@ codec = 4
 
 RUN = """
 import ctypes, sys
-from ixion.model.errors import KafkaError
-from ixion.records.compression import Codec, compress, inflate
-from ixion.records.validate import TopicRules, validate_produce
+from ixion.language.model.errors import KafkaError
+from ixion.language.records.compression import Codec, compress, inflate
+from ixion.language.records.validate import TopicRules, validate_produce
 from tests.records.forge import batch, record
 if sys.version_info >= (3, 14):
     from compression import zstd

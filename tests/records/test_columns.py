@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.batch import BatchView, TimestampType
-from ixion.records.batches import iter_batches
-from ixion.records.builder import BatchBuilder
-from ixion.records.columns import Columns, read_columns
-from ixion.records.compression import Codec, compress
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.batch import BatchView, TimestampType
+from ixion.language.records.batches import iter_batches
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.columns import Columns, read_columns
+from ixion.language.records.compression import Codec, compress
 from tests.records.forge import batch, record, sized, varint
 
 BYTES = st.none() | st.binary(max_size=300)

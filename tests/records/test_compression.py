@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.codec_snappy import XERIAL_HEADER
-from ixion.records.compression import Codec, InflateLimits, compress, inflate, inflate_chunks
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.codec_snappy import XERIAL_HEADER
+from ixion.language.records.compression import Codec, InflateLimits, compress, inflate, inflate_chunks
 
 COMPRESSED = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
 WIDE = InflateLimits()
@@ -182,7 +182,7 @@ def test_no_codec_is_imported_before_its_first_batch() -> None:
     program = """
 import subprocess
 import sys
-import ixion.records.control, ixion.records.recode, ixion.records.validate
+import ixion.language.records.control, ixion.language.records.recode, ixion.language.records.validate
 print([name for name in ("backports.zstd", "compression", "cramjam", "lz4", "crc32c") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.model.errors import KafkaError
-from ixion.records.batch import BatchView
-from ixion.records.control import ControlType, control_type, coordinator_epoch, transaction_marker
+from ixion.language.model.errors import KafkaError
+from ixion.language.records.batch import BatchView
+from ixion.language.records.control import ControlType, control_type, coordinator_epoch, transaction_marker
 from tests.records.forge import batch, record
 
 
@@ -36,6 +36,11 @@ def test_a_marker(commit: bool, kind: ControlType) -> None:
 
 def test_a_type_of_the_future_is_unknown_not_an_error() -> None:
     assert control_type(BatchView(batch(record(key=b"\0\0\0\x63"), attributes=0x20))) is ControlType.UNKNOWN
+
+
+def test_a_marker_that_compaction_has_emptied_is_no_error() -> None:
+    """Kafka's cleaner keeps the batch, for the producer's epoch, and removes its record."""
+    assert control_type(BatchView(batch(b"", count=0, last_offset_delta=0, attributes=0x30))) is ControlType.UNKNOWN
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\0\0\0", b"\xff\xff\0\x01"])

@@ -11,17 +11,17 @@ from collections.abc import Callable
 
 import pytest
 
-from ixion.model.errors import KafkaError
-from ixion.records.batch import BatchView
-from ixion.records.batches import iter_batches, iter_complete_batches
-from ixion.records.builder import BatchBuilder
-from ixion.records.columns import read_columns
-from ixion.records.compression import Codec, InflateLimits, compress, inflate
-from ixion.records.control import control_type, coordinator_epoch, transaction_marker
-from ixion.records.layout import BATCH_LENGTH, HEADER_SIZE, LOG_OVERHEAD
-from ixion.records.patch import I32, patch_crc
-from ixion.records.recode import recode
-from ixion.records.validate import TopicRules, validate_produce
+from ixion.language.model.errors import KafkaError
+from ixion.language.records.batch import BatchView
+from ixion.language.records.batches import iter_batches, iter_complete_batches
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.columns import read_columns
+from ixion.language.records.compression import Codec, InflateLimits, compress, inflate
+from ixion.language.records.control import control_type, coordinator_epoch, transaction_marker
+from ixion.language.records.layout import BATCH_LENGTH, HEADER_SIZE, LOG_OVERHEAD
+from ixion.language.records.patch import I32, patch_crc
+from ixion.language.records.recode import recode
+from ixion.language.records.validate import TopicRules, validate_produce
 
 ROUNDS = int(os.environ.get("IXION_FUZZ_ROUNDS", "3000"))
 SEED = int(os.environ.get("IXION_FUZZ_SEED", "4"))

@@ -10,13 +10,13 @@ import pytest
 
 from devtools.jvm import compile_java, run_java
 from devtools.parts import need
-from ixion.records.batch import BatchView, TimestampType
-from ixion.records.batches import iter_batches
-from ixion.records.builder import BatchBuilder
-from ixion.records.compression import Codec
-from ixion.records.control import transaction_marker
-from ixion.records.record import Record
-from ixion.records.validate import TopicRules, validate_produce
+from ixion.language.records.batch import BatchView, TimestampType
+from ixion.language.records.batches import iter_batches
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.compression import Codec
+from ixion.language.records.control import transaction_marker
+from ixion.language.records.record import Record
+from ixion.language.records.validate import TopicRules, validate_produce
 
 SOURCE = Path(__file__).with_name("RecordsPeer.java")
 

@@ -9,10 +9,10 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatch as AioBatch
 from aiokafka.record.default_records import DefaultRecordBatchBuilder as AioBuilder
 
-from ixion.records.batch import BatchView
-from ixion.records.builder import BatchBuilder
-from ixion.records.compression import Codec
-from ixion.records.validate import TopicRules, validate_produce
+from ixion.language.records.batch import BatchView
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.compression import Codec
+from ixion.language.records.validate import TopicRules, validate_produce
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # kafka-python reads its schemas in a way that newer Pythons frown upon

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ixion.records.batch import BatchView, TimestampType
-from ixion.records.builder import MOST_KEPT, PIECE_SIZE, BatchBuilder
-from ixion.records.compression import Codec
-from ixion.records.layout import HEADER_SIZE
-from ixion.records.recode import recode
+from ixion.language.records.batch import BatchView, TimestampType
+from ixion.language.records.builder import MOST_KEPT, PIECE_SIZE, BatchBuilder
+from ixion.language.records.compression import Codec
+from ixion.language.records.layout import HEADER_SIZE
+from ixion.language.records.recode import recode
 from tests.records.forge import batch, record, sized, varint
 
 I64 = st.integers(-(2**63), 2**63 - 1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.batch import TimestampType
-from ixion.records.builder import BatchBuilder
-from ixion.records.compression import Codec, InflateLimits, compress
-from ixion.records.control import transaction_marker
-from ixion.records.layout import Buffer
-from ixion.records.validate import MAX_RECORD_ERRORS, InvalidRecords, TopicRules, Validated, validate_produce
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.batch import TimestampType
+from ixion.language.records.builder import BatchBuilder
+from ixion.language.records.compression import Codec, InflateLimits, compress
+from ixion.language.records.control import transaction_marker
+from ixion.language.records.layout import Buffer
+from ixion.language.records.validate import MAX_RECORD_ERRORS, InvalidRecords, TopicRules, Validated, validate_produce
 from tests.records.forge import batch, record, varint
 
 NOW = 1_000_000

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.model.errors import ErrorCode, KafkaError
-from ixion.records.walker import Walker
+from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.walker import Walker
 from tests.records.forge import record, sized, varint
 
 

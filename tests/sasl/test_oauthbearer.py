@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.sasl.exchange import SaslRefusedError
-from ixion.sasl.oauthbearer import MAX_MESSAGE, REFUSAL, Bearer, OAuthBearerClient, OAuthBearerExchange, parse
+from ixion.language.sasl.exchange import SaslRefusedError
+from ixion.language.sasl.oauthbearer import MAX_MESSAGE, REFUSAL, Bearer, OAuthBearerClient, OAuthBearerExchange, parse
 
 ALICE = Bearer("alice", 5_000)
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ixion.sasl.exchange import SaslRefusedError
-from ixion.sasl.plain import PlainExchange, plain_message
+from ixion.language.sasl.exchange import SaslRefusedError
+from ixion.language.sasl.plain import PlainExchange, plain_message
 
 USERS = {"alice": "secret", "empty": ""}
 

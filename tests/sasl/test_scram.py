@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.sasl.exchange import SaslRefusedError
-from ixion.sasl.scram import (
+from ixion.language.sasl.exchange import SaslRefusedError
+from ixion.language.sasl.scram import (
     MECHANISMS,
     ScramCredential,
     ScramExchange,
@@ -166,3 +166,23 @@ def test_credentials_are_written_as_kafka_writes_them() -> None:
     for broken in ("", "salt=c2FsdA==", text.replace("c2FsdA==", "%%"), text.replace("8192", "many")):
         with pytest.raises(ValueError, match=r"not a SCRAM credential|invalid literal"):
             parse_credential(broken)
+
+
+def test_an_unknown_user_resembles_the_known_ones_on_every_broker() -> None:
+    """Its salt has the form of theirs, and does not change with a restart."""
+    by_kafka = ScramCredential(b"1a2b3c4d5e6f7g8h9i0j1k2l3m", b"s" * 32, b"k" * 32, 8192)
+    by_ixion = ScramCredential(bytes(range(128, 144)), b"s" * 32, b"l" * 32, 4096)
+
+    def asked(name: str, *examples: ScramCredential) -> tuple[bytes, int]:
+        exchange = ScramExchange("SCRAM-SHA-256", lambda _: None, examples=lambda: examples)
+        fields = dict(part.split(b"=", 1) for part in exchange.step(f"n,,n={name},r=x".encode()).split(b","))
+        return base64.b64decode(fields[b"s"]), int(fields[b"i"])
+
+    for number in range(20):
+        salt, iterations = asked(f"nobody{number}", by_kafka)
+        assert (len(salt), iterations, salt.isalnum()) == (26, 8192, True)
+        assert asked(f"nobody{number}", by_kafka) == (salt, iterations)
+    both = {asked(f"nobody{number}", by_kafka, by_ixion)[1] for number in range(50)}
+    assert both == {4096, 8192}
+    assert asked("nobody", by_kafka) != asked("nobody", by_ixion)
+    assert len(asked("nobody", by_ixion)[0]) == 16

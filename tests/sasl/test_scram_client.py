@@ -6,9 +6,9 @@ import base64
 
 import pytest
 
-from ixion.sasl.exchange import SaslRefusedError
-from ixion.sasl.scram import ScramCredential, ScramExchange, new_credential
-from ixion.sasl.scram_client import MOST_CLIENT_ITERATIONS, ScramClient, ScramUser
+from ixion.language.sasl.exchange import SaslRefusedError
+from ixion.language.sasl.scram import ScramCredential, ScramExchange, new_credential
+from ixion.language.sasl.scram_client import MOST_CLIENT_ITERATIONS, ScramClient, ScramUser
 
 
 def server(password: str, mechanism: str = "SCRAM-SHA-256") -> ScramExchange:
@@ -82,5 +82,5 @@ def test_a_broker_that_cannot_prove_itself_is_refused(answer: bytes) -> None:
 def test_a_second_login_with_the_same_salt_derives_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
     user = ScramUser("SCRAM-SHA-256", "alice", "secret")
     first = user.salted(b"salt", 4096)
-    monkeypatch.setattr("ixion.sasl.scram_client.salted_password", None)
+    monkeypatch.setattr("ixion.language.sasl.scram_client.salted_password", None)
     assert user.salted(b"salt", 4096) == first

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from ixion.broker.broker import Broker as RealBroker
-from ixion.broker.errors import StartupError
+from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.broker.startup.errors import StartupError
 from ixion.config.errors import InvalidSettingError
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.testing import Broker
 from ixion.testing import broker as module
 
@@ -109,6 +111,60 @@ def test_a_killed_broker_leaves_what_a_crash_leaves(tmp_path: Path) -> None:
         produce(broker, b"three")
         assert read(broker, 3) == [b"one", b"two", b"three"]
     assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("listeners", ["PLAINTEXT://127.0.0.1:0", "A://127.0.0.1:0,PLAINTEXT://127.0.0.1:0"])
+@pytest.mark.parametrize("end", [Broker.stop, Broker.kill])
+def test_it_comes_back_at_its_address_with_topics_and_records(end: Callable[[Broker], None], listeners: str) -> None:
+    protocols = "A:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+    settings = {
+        "listeners": listeners,
+        "listener.security.protocol.map": protocols,
+        "inter.broker.listener.name": "PLAINTEXT",
+    }
+    with Broker(settings, metrics=True) as broker:
+        broker.create_topic("three", 3, retention_ms=12345)
+        produce(broker, b"one")
+        ports = [endpoint.port for endpoint in broker._running()[1].endpoints]
+        places = broker.bootstrap, broker.metrics_url
+        end(broker)
+        assert not broker.running
+        broker.start()
+        assert (broker.bootstrap, broker.metrics_url) == places
+        assert [endpoint.port for endpoint in broker._running()[1].endpoints] == ports
+        produce(broker, b"two")
+        assert read(broker, 2) == [b"one", b"two"]
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        assert len(admin.list_topics("three", timeout=30).topics["three"].partitions) == 3
+
+
+def test_if_its_port_is_taken_it_comes_back_at_another() -> None:
+    with Broker() as broker:
+        produce(broker, b"one")
+        host, _, port = broker.bootstrap.partition(":")
+        broker.stop()
+        with socket.create_server((host, int(port))):
+            broker.start()
+        assert broker.bootstrap != f"{host}:{port}"
+        assert read(broker, 1) == [b"one"]
+
+
+def test_temporary_data_is_deleted_with_the_block_or_with_the_broker(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Broker() as broker:
+        broker.stop()
+        assert len(list(tmp_path.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == []
+    with broker:  # a new block begins with nothing
+        assert AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30).topics == {}
+    another = Broker().start()
+    another.stop()
+    assert len(list(tmp_path.iterdir())) == 1
+    del another
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_stopping_twice_is_harmless() -> None:

@@ -11,12 +11,12 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ixion.broker.broker import Broker as RealBroker
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.ensure import ensure
+from ixion.broker.metadata.image import ClusterImage
+from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.config.cluster_settings import NUM_PARTITIONS
-from ixion.metadata import paths
-from ixion.metadata.ensure import ensure
-from ixion.metadata.image import ClusterImage
-from ixion.model.errors import ErrorCode, KafkaError
+from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.testing import Cluster
 from ixion.testing import broker as module
 from ixion.testing.member import Member
@@ -240,15 +240,17 @@ def test_internal_topics_wait_for_as_many_brokers_as_they_have_replicas(caplog: 
                 faults.append(refused.value.message or "")
             return faults
 
-        with caplog.at_level("ERROR", "ixion.broker.internal_topics"):
-            offsets, transactions = live.call(find)
+        with caplog.at_level("ERROR", "ixion.broker.startup.internal_topics"):
+            faults = live.call(find)
             live.call(find)
+        offsets, transactions, shares = faults
         assert offsets == (
             "__consumer_offsets cannot be created: 2 brokers are alive, offsets.topic.replication.factor is 3"
         )
         assert "transaction.state.log.replication.factor is 3" in transactions
-        lines = [record.message for record in caplog.records if record.name == "ixion.broker.internal_topics"]
-        assert lines == [offsets, transactions], "once, although clients ask again and again"
+        assert "share.coordinator.state.topic.replication.factor is 3" in shares
+        lines = [record.message for record in caplog.records if record.name == "ixion.broker.startup.internal_topics"]
+        assert lines == faults, "once, although clients ask again and again"
         cluster.restart(dead)
         consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
         consumer.commit(offsets=[TopicPartition("t", 0, 7)], asynchronous=False)
@@ -262,14 +264,39 @@ def _image(member: Member) -> ClusterImage:
 
 def test_every_broker_follows_the_features_of_the_cluster() -> None:
     async def switch_on(real: RealBroker) -> None:
-        await real.parts.controller.configs.change_features(lambda levels: {**levels, "group.version": 1})
+        await real.parts.controller.configs.change_features(lambda levels: {**levels, "transaction.version": 2})
 
     with Cluster(2) as cluster:
-        cluster.brokers[cluster.controller].call(switch_on)
         images = [_image(member) for member in cluster.brokers.values()]
-        cluster.wait(lambda: all(image.features.get("group.version") == 1 for image in images), "both brokers know it")
+        assert [image.features for image in images] == [{"group.version": 1, "share.version": 1}] * 2, (
+            "ixion alone has the new groups"
+        )
+        cluster.brokers[cluster.controller].call(switch_on)
+        both = {"group.version": 1, "share.version": 1, "transaction.version": 2}
+        cluster.wait(lambda: all(image.features == both for image in images), "both brokers know it")
         other = next(broker for broker in (1, 2) if broker != cluster.controller)
         cluster.expire(other)
         cluster.wait_healthy()
         cluster.restart(other)
-        assert _image(cluster.brokers[other]).features == {"group.version": 1}
+        assert _image(cluster.brokers[other]).features == both
+
+
+def test_a_client_of_the_new_groups_is_served_by_a_new_cluster() -> None:
+    with Cluster(2) as cluster:
+        cluster.create_topic("orders")
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        producer.produce("orders", b"one")
+        assert producer.flush(60) == 0
+        consumer = Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "group.id": "g",
+                "group.protocol": "consumer",
+                "auto.offset.reset": "earliest",
+            }
+        )
+        consumer.subscribe(["orders"])
+        found = consumer.poll(60)
+        consumer.close()
+        assert found is not None
+        assert (found.error(), found.value()) == (None, b"one")

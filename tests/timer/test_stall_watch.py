@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from ixion.broker.process import loop_factory, stall_watch_of, watched
+from ixion.broker.startup.process import loop_factory, stall_watch_of, watched
 from ixion.timer.loop_timer import LoopTimer
 from ixion.timer.stall_watch import LIMIT_NS, StallWatch
 from ixion.timer.task import TimerTask

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.protocol.codec.sink import joined
-from ixion.protocol.envelope import frame_response_as
-from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ixion.wire import ClientConnection, Looks, ServerConnection, WireError
+from ixion.language.protocol.codec.sink import joined
+from ixion.language.protocol.envelope import frame_response_as
+from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ixion.language.wire import ClientConnection, Looks, ServerConnection, WireError
 from tests.wire.test_framing import cut, places
 
 

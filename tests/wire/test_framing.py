@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.wire import Framer, Looks, WireError
+from ixion.language.wire import Framer, Looks, WireError
 
 LIMIT = 1000
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ixion.protocol.envelope import frame_request
-from ixion.protocol.headers import RequestHeader
-from ixion.protocol.messages.k03_metadata import MetadataRequest
-from ixion.protocol.messages.k18_api_versions import ApiVersionsRequest
-from ixion.protocol.notation import Struct
-from ixion.wire import Looks, ServerConnection, WireError
-from ixion.wire.framing import CHUNK_COST
+from ixion.language.protocol.envelope import frame_request
+from ixion.language.protocol.headers import RequestHeader
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest
+from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest
+from ixion.language.protocol.notation import Struct
+from ixion.language.wire import Looks, ServerConnection, WireError
+from ixion.language.wire.framing import CHUNK_COST
 from tests.wire.test_framing import cut, places
 
 
