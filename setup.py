@@ -3,13 +3,14 @@
 Environment variables:
   IXION_PURE              install interpreted, without trying to compile
   IXION_REQUIRE_COMPILED  fail instead of installing interpreted
-  IXION_COMPILE           the packages and files to compile, separated by spaces, instead of HOT
+  IXION_COMPILE           the packages and files to compile, separated by spaces, instead of those marked
   IXION_OPTIMIZE          the C compiler's level, 0 to 3, instead of 3: make test takes 1
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,43 +18,12 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-# Packages and modules that are compiled. The rest is start-up and glue, where compiling buys nothing.
-HOT = (
-    *("timer", "purgatory", "records", "protocol/codec", "protocol/envelope.py"),
-    # Of the network, what every request goes through.
-    *("wire", "network/busy_poll.py", "network/connection.py", "network/counters.py", "network/memory_pool.py"),
-    *("network/plane.py", "network/processor.py", "network/request.py", "network/request_channel.py"),
-    "network/request_times.py",
-    *(f"network/{name}.py" for name in ("overdue", "read_buffer", "response_writer", "slow_readers", "slow_senders")),
-    # Of the log, what every append and read goes through, and what reads logs as a whole: recovery and compaction.
-    *(f"log/{name}.py" for name in ("append", "breather", "closing", "compaction", "config")),
-    *(f"log/{name}.py" for name in ("directory_state", "epochs", "files", "flushing", "handle", "index_file")),
-    *(f"log/{name}.py" for name in ("log", "offset_index", "offset_map", "prepare", "producer_entry")),
-    *(f"log/{name}.py" for name in ("producer_state", "reader", "recovery", "reindexing", "replay")),
-    *(f"log/{name}.py" for name in ("rolling", "scan", "segment", "segment_list", "time_index", "truncation")),
-    "log/txn_index.py",
-    # Of the broker, what every produce and every fetch goes through.
-    *("replica/append.py", "replica/completions.py", "replica/counters.py"),
-    *("replica/delayed_fetch.py", "replica/delayed_produce.py", "replica/fetch.py", "replica/results.py"),
-    *("replica/follower.py", "replica/manager.py", "replica/partition.py", "replica/read.py"),
-    *("apis/call.py", "apis/dispatch.py", "apis/distinct.py", "apis/fetch_answer.py", "apis/fetch_session.py"),
-    *("apis/k00_produce.py", "apis/k01_fetch.py", "apis/leaders.py", "apis/topic_ids.py", "acl/rights.py"),
-    # Of the clients, all that decides, and what every record of a producer goes through.
-    *("clients/core", "clients/line.py", "clients/lines.py", "clients/tls_line.py", "clients/producer.py"),
-    *("clients/callbacks.py", "clients/engine.py", "clients/fetched.py"),
-    # Of the group coordinator, what every commit, heartbeat and rebalance goes through. (Transactions gain 10 % only.)
-    *("protocol/storage.py", "apis/k08_offset_commit.py", "apis/k12_heartbeat.py"),
-    *(f"coordinators/group/{name}.py" for name in ("classic_protocol", "commits", "journal", "offsets", "records")),
-    *("coordinators/group/shard.py", "coordinators/group/shards.py", "coordinators/group/replay.py"),
-    "coordinators/loader.py",
-    *(f"coordinators/group/classic/{name}.py" for name in ("answers", "group", "heartbeats", "join", "member")),
-    *(f"coordinators/group/classic/{name}.py" for name in ("rebalance", "rules", "subscriptions", "sync")),
-    "coordinators/group/classic/delayed_*.py",
-    # Of delayed delivery, what every waiting record goes through.
-    *(f"delay/{name}.py" for name in ("bucket", "delivered", "delivery", "ids", "journal", "note", "pending", "state")),
-    # Of our own consumer, what every record goes through.
-    "clients/consumer/record.py",
-)
+# What is compiled says so in a line of its own: a module for itself, the `__init__.py` of a package for all of it. That
+# is what every request, record, task and operation goes through: the timer and the purgatory; the language; of the
+# broker, the way of a request, a produce and a fetch by network, apis, replica and log, recovery and compaction, the
+# rules of groups (transactions would gain 10 % only) and delayed records; of the clients, all that decides. The rest is
+# start-up and glue, where compiling buys nothing.
+MARK = re.compile(r"^# (This module is|The modules of this package are) compiled: see setup\.py\.$", re.MULTILINE)
 SOURCE = Path("src/ixion")
 
 # setuptools runs this file once for each question of pip (requirements, metadata, sdist, wheel). Only these commands
@@ -70,14 +40,19 @@ FLAGS = (
 
 
 def hot_modules() -> list[str]:
-    """A name in HOT is a package, all of it, or one file."""
-    names = os.environ.get("IXION_COMPILE", "").split() or HOT
+    """A name in IXION_COMPILE is a package, all of it, or one file."""
+    names = os.environ.get("IXION_COMPILE", "").split() or marked()
     files = [
         path
         for name in names
         for path in (SOURCE.glob(name) if name.endswith(".py") else SOURCE.glob(f"{name}/**/*.py"))
     ]
     return sorted({str(path) for path in files if path.name != "__init__.py"})
+
+
+def marked() -> list[str]:
+    files = [path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if MARK.search(path.read_text("utf-8"))]
+    return [(path.parent if path.name == "__init__.py" else path).as_posix() for path in files]
 
 
 def give_up(error: BaseException) -> None:

@@ -1,6 +1,7 @@
 """`make dist`: builds the sdist and, from it, a wheel for this machine, then proves that both install and work.
 
     make dist ARGS="python3.12 python3.13"      # tries the sdist with these as well
+    make dist IXION_REPOSITORY=https://…        # where the project is published: the metadata gets its addresses
 
 Both are built as pip builds them: isolated, with what `[build-system]` in pyproject.toml asks for and nothing else.
 cibuildwheel (pyproject.toml, .github/workflows/wheels.yml) does the same for every platform.
@@ -17,14 +18,20 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Sequence
+from email.parser import Parser
 from pathlib import Path
+
+from devtools.site import LINK
 
 ROOT = Path(__file__).resolve().parent.parent
 ROUND_TRIP = ROOT / "devtools" / "round_trip.py"
 
 # Few files to compile. mypy follows their imports and checks what it finds, and through k12_heartbeat it meets every
 # foreign package that it meets in a whole build (a test follows them as well): enough to prove an isolated build.
-FEW = "timer/mutex.py records/crc.py records/codec_*.py records/batch.py apis/k12_heartbeat.py"
+FEW = (
+    "timer/mutex.py language/records/crc.py language/records/codec_*.py language/records/batch.py "
+    "broker/apis/k12_heartbeat.py"
+)
 
 # Besides the package itself. Tests, benchmarks and tools stay in the repository.
 SDIST = {"CHANGELOG.md", "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg", "setup.py"}
@@ -91,6 +98,50 @@ def check_wheel(wheel: Path) -> None:
         raise UnsoundError(f"{wheel.name} has other compiled modules than those of setup.py: {sorted(alone)}")
 
 
+def absolute(readme: str, repository: str) -> str:
+    """The README as the description of a package: its links lead to the repository, or are plain text without one."""
+
+    def change(found: re.Match[str]) -> str:
+        picture, label, link = found.groups()
+        if "://" in link:
+            return found[0]
+        if not repository:
+            return "" if picture else label
+        return f"{picture}[{label}]({repository}/{'raw' if picture else 'blob'}/main/{link})"
+
+    parts = re.split(r"(^```.*?^```$)", readme, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if part.startswith("```") else LINK.sub(change, part) for part in parts)
+
+
+def prepare(place: Path, repository: str) -> None:
+    """Copy what a build needs, with the addresses of the project in its metadata."""
+    for name in ("CHANGELOG.md", "LICENSE", "MANIFEST.in", "setup.py"):
+        shutil.copy(ROOT / name, place / name)
+    shutil.copytree(ROOT / "src", place / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    (place / "README.md").write_text(absolute((ROOT / "README.md").read_text(), repository))
+    text = (ROOT / "pyproject.toml").read_text()
+    if repository:
+        changes = f"{repository}/blob/main/CHANGELOG.md"
+        urls = f'[project.urls]\nRepository = "{repository}"\nChangelog = "{changes}"\n\n[project.scripts]'
+        text = text.replace("[project.scripts]", urls)
+    (place / "pyproject.toml").write_text(text)
+
+
+def check_metadata(wheel: Path, repository: str) -> None:
+    """Every link of the description is absolute, and the addresses of the project are there if they are known."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(archive.read(name).decode())
+    description = str(metadata.get_payload())
+    prose = re.sub(r"^```.*?^```$", "", description, flags=re.MULTILINE | re.DOTALL)
+    relative = [link for _, _, link in LINK.findall(prose) if "://" not in link]
+    if relative:
+        raise UnsoundError(f"{wheel.name} describes itself with links that lead nowhere: {relative}")
+    urls = metadata.get_all("Project-URL") or []
+    if bool(urls) != bool(repository):
+        raise UnsoundError(f"{wheel.name} has the addresses {urls}; the repository is {repository or 'not known'}")
+
+
 def compare(built: Path, names: set[str], expected: set[str]) -> None:
     if names != expected:
         raise UnsoundError(f"{built.name} lacks {sorted(expected - names)} and has {sorted(names - expected)} too much")
@@ -114,12 +165,17 @@ def main() -> None:
     out = ROOT / "dist"
     shutil.rmtree(out, ignore_errors=True)
     print("building; compiling takes minutes")
-    subprocess.run(
-        [sys.executable, "-m", "uv", "build", "--quiet", "--python", sys.executable, "--out-dir", str(out), str(ROOT)],
-        env=clean_environment(IXION_REQUIRE_COMPILED="1"),
-        check=True,
-    )
+    repository = os.environ.get("IXION_REPOSITORY", "").rstrip("/")
+    with tempfile.TemporaryDirectory() as temporary:
+        prepare(Path(temporary), repository)
+        command = [sys.executable, "-m", "uv", "build", "--quiet", "--python", sys.executable]
+        subprocess.run(
+            [*command, "--out-dir", str(out), temporary],
+            env=clean_environment(IXION_REQUIRE_COMPILED="1"),
+            check=True,
+        )
     (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
+    check_metadata(wheel, repository)
     check_sdist(sdist)
     check_wheel(wheel)
     prove(wheel, sdist, sys.argv[1:])

@@ -22,12 +22,16 @@ from types import TracebackType
 
 from devtools import jars
 from devtools.jvm import QUICK, java_command, run_java
-from ixion.cli.local_cluster import free_ports
+from ixion.cli.cluster.local import free_ports
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 # Of its own topics, 50 partitions each are a hundred logs to make before the first group or transaction.
-FEW = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
+FEW = {
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
+}
 
 
 class RealKafka:
@@ -140,6 +144,8 @@ class RealKafka:
             "offsets.topic.replication.factor": "1",
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
             **self.properties,
         }

@@ -20,7 +20,8 @@ COUNTS = ROOT / "devtools" / "phrases.txt"
 BANNED = re.compile(
     r"\b(whoever|who (has|is|was|may|must|can|gets|asks|reads|waits)|(is|are|was|were) told|what there is|"
     r"(those|one|nobody|somebody) who|nobody (is|knows|listens|may)|somebody|hears? of|has heard|"
-    r"lets? go of|thrown out|takes? note of|cannot be believed|in the making|to the byte|all the while)\b",
+    r"(made|written) anew|many lives|lets? go of|thrown out|takes? note of|cannot be believed|in the making|"
+    r"to the byte|all the while)\b",
     re.IGNORECASE,
 )
 
@@ -35,8 +36,8 @@ def sources() -> Iterator[Path]:
 
 
 def folder_of(path: Path) -> str:
-    """`src/ixion/log` for all that is below it; `.` for the documents of the root."""
-    return Path(*path.relative_to(ROOT).parent.parts[:3]).as_posix()
+    """`src/ixion/broker/log` for all that is below it; `.` for the documents of the root."""
+    return Path(*path.relative_to(ROOT).parent.parts[:4]).as_posix()
 
 
 def found() -> dict[str, list[str]]:

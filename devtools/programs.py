@@ -15,6 +15,7 @@ PACKAGES = {
     "openssl": "openssl",
     "redis-server": "redis-server",
     "rabbitmq-server": "rabbitmq-server",
+    "chromium": "chromium",
     "kcat": "kcat",
     "zsh": "zsh",
     "fish": "fish",

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules
 
-import ixion.protocol.stored
+import ixion.language.protocol.stored
 from devtools.cache import CHECKOUT
-from ixion.apis.served import SERVED
-from ixion.protocol.notation import LATEST, StructMeta
-from ixion.protocol.registry import NEVER, ApiKey
+from ixion.broker.apis.served import SERVED
+from ixion.language.protocol.notation import LATEST, StructMeta
+from ixion.language.protocol.registry import NEVER, ApiKey
 
 PAGE = CHECKOUT / "docs" / "protocol-support.md"
 
@@ -52,7 +52,7 @@ def page() -> str:
 
 def api_rows() -> Iterator[tuple[str, ...]]:
     for api in ApiKey:
-        about = first_line(f"ixion.protocol.messages.{api.stem}").partition(". ")[0]
+        about = first_line(f"ixion.language.protocol.messages.{api.stem}").partition(". ")[0]
         yield (
             str(int(api)),
             api.title,
@@ -65,8 +65,8 @@ def api_rows() -> Iterator[tuple[str, ...]]:
 
 
 def stored_rows() -> Iterator[tuple[str, ...]]:
-    for module in iter_modules(ixion.protocol.stored.__path__):
-        name = f"ixion.protocol.stored.{module.name}"
+    for module in iter_modules(ixion.language.protocol.stored.__path__):
+        name = f"ixion.language.protocol.stored.{module.name}"
         for table in vars(import_module(name)).values():
             if isinstance(table, StructMeta) and table.within != (0, -1):
                 flexible = table.flexible[0] if table.flexible[1] == LATEST else NEVER

@@ -18,29 +18,29 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from ixion.broker.controller.cluster.batch import Batch, ControlRequest, Sender
+from ixion.broker.controller.cluster.channels import VERSIONS
+from ixion.broker.controller.cluster.cluster import Cluster, Member, Topic
+from ixion.broker.controller.cluster.fenced_tree import FencedTree
+from ixion.broker.controller.cluster.leadership import Leadership, state_of
+from ixion.broker.metadata import paths
+from ixion.broker.metadata.broker_node import Registration
+from ixion.broker.metadata.image import ClusterImage
+from ixion.broker.metadata.node import Node, Stat
+from ixion.broker.metadata.session import MetadataSession
+from ixion.broker.metadata.topic_node import Replicas, encode_partition_state
+from ixion.broker.replica.control import roles_of
+from ixion.broker.replica.fetch_requests import NEWEST, FetchLimits, FetchRequests
+from ixion.broker.replica.metadata_update import take_topics, topics_of
 from ixion.config.listeners import Endpoint
-from ixion.controller.cluster.batch import Batch, ControlRequest, Sender
-from ixion.controller.cluster.channels import VERSIONS
-from ixion.controller.cluster.cluster import Cluster, Member, Topic
-from ixion.controller.cluster.fenced_tree import FencedTree
-from ixion.controller.cluster.leadership import Leadership, state_of
-from ixion.metadata import paths
-from ixion.metadata.broker_node import Registration
-from ixion.metadata.image import ClusterImage
-from ixion.metadata.node import Node, Stat
-from ixion.metadata.session import MetadataSession
-from ixion.metadata.topic_node import Replicas, encode_partition_state
-from ixion.protocol.codec.cursor import ELEMENT_BUDGET
-from ixion.protocol.codec.sink import Buffer
-from ixion.protocol.envelope import decode_request, encode_request
-from ixion.protocol.flaws import DecodeError
-from ixion.protocol.headers import RequestHeader
-from ixion.protocol.messages.k01_fetch import FetchPartition
-from ixion.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest
-from ixion.protocol.messages.k06_update_metadata import UpdateMetadataRequest
-from ixion.replica.control import roles_of
-from ixion.replica.fetch_requests import NEWEST, FetchLimits, FetchRequests
-from ixion.replica.metadata_update import take_topics, topics_of
+from ixion.language.protocol.codec.cursor import ELEMENT_BUDGET
+from ixion.language.protocol.codec.sink import Buffer
+from ixion.language.protocol.envelope import decode_request, encode_request
+from ixion.language.protocol.flaws import DecodeError
+from ixion.language.protocol.headers import RequestHeader
+from ixion.language.protocol.messages.k01_fetch import FetchPartition
+from ixion.language.protocol.messages.k04_leader_and_isr import LeaderAndIsrRequest
+from ixion.language.protocol.messages.k06_update_metadata import UpdateMetadataRequest
 
 T = TypeVar("T")
 

@@ -6,7 +6,8 @@
 Inside the block it answers; after it the processes are gone, whatever happened. `kill`, `pause` and `launch` take the
 number of a server.
 
-With `tls` (a PEM file with its key and certificate, one with the authorities of clients) it has a port for TLS, too.
+With `users` (passwords by name) they can log in by SASL, mechanism DIGEST-MD5. With `tls` (a PEM file with its key and
+certificate, one with the authorities of clients) it has a port for TLS, too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -39,6 +41,7 @@ class RealZooKeeper:
         tick_ms: int = 500,
         host: str = "127.0.0.1",
         tls: tuple[Path, Path] | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         """A session lasts 2 to 20 ticks, whatever its client asks for. HOST is the address that clients reach."""
         self.version = version
@@ -46,6 +49,7 @@ class RealZooKeeper:
         self.ports = [free_port() for _ in range(servers)]
         self.host = host
         self._tls = tls
+        self._users = users
         self._secure_ports = [] if tls is None else [free_port() for _ in range(servers)]
         self._tick_ms = tick_ms
         self._quorum = [(free_port(), free_port()) for _ in range(servers)]
@@ -104,6 +108,12 @@ class RealZooKeeper:
                 "ssl.hostnameVerification": "false",  # of clients, whose addresses change
                 "ssl.enabledProtocols": "TLSv1.2,TLSv1.3",
             }
+        if self._users is not None:
+            lines["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+            known = " ".join(f'user_{name}="{password}"' for name, password in self._users.items())
+            jaas = home / "jaas.conf"
+            jaas.write_text(f"Server {{\n org.apache.zookeeper.server.auth.DigestLoginModule required {known};\n}};\n")
+            options.append(f"-Djava.security.auth.login.config={jaas}")
         settings = home / "zoo.cfg"
         settings.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

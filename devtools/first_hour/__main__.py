@@ -22,9 +22,7 @@ from devtools.first_hour.newcomer import Newcomer
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m devtools.first_hour", description=__doc__)
     parser.add_argument("pages", nargs="*", default=PAGES, help="default: all of them")
-    parser.add_argument(
-        "--package", default=str(ROOT), help="what pip installs in place of ixion (default: the checkout)"
-    )
+    parser.add_argument("--package", default=str(ROOT), help="what pip installs in place of the checkout")
     given = parser.parse_args()
     home = ROOT / ".first-hour"
     shutil.rmtree(home, ignore_errors=True)
@@ -38,16 +36,18 @@ def main() -> None:
         VIRTUAL_ENV=str(home / "venv"),
         PIP_CONSTRAINT=str(pinned),
     )
+    # README.md runs in a clone with an environment of its own; the other pages share this one.
+    first = next((page for page in given.pages if page != "README.md"), None)
     faults: list[str] = []
     with (home / "transcript.md").open("w") as transcript:
         for page in given.pages:
             print(page, flush=True)
             folder = home / re.sub(r"\W", "-", page)
             folder.mkdir()
-            newcomer = Newcomer(folder, str(programs / "python"), environment, package=given.package)
+            newcomer = Newcomer(folder, str(programs / "python"), environment, package=given.package, clone=ROOT)
             try:
-                if page == given.pages[0] != "README.md":  # whose first lines install all that is needed
-                    newcomer.install(page, "pip install ixion pytest confluent-kafka")
+                if page == first:
+                    newcomer.install(page, "pip install . pytest confluent-kafka")
                 newcomer.read(page)
             except subprocess.TimeoutExpired as error:
                 faults.append(f"{page}: {error}")

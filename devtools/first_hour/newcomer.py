@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import shlex
 import shutil
@@ -19,6 +20,7 @@ from devtools.first_hour.steady import steady
 PATIENCE_S: Final = 300
 USUAL: Final = "127.0.0.1:9092"
 PIP: Final = re.compile("pip install ")
+SERVING: Final = ("make run", "ixion serve")
 SPARK: Final = re.compile("ixion pipeline (?!init)")
 SESSION: Final = "from ixion.pipelines import open_session\nspark = open_session('newcomer')\n"
 COMPINIT: Final = "autoload -U compinit; compinit -u -D\n"  # what a newcomer's ~/.zshrc has above our line
@@ -35,12 +37,13 @@ class Newcomer:
         *,
         port: int = 9092,
         plugin: Sequence[str] = (),
-        package: str = "ixion",
+        package: str = ".",
+        clone: Path | None = None,
     ) -> None:
         """PYTHON has ixion; ENVIRONMENT finds `ixion` on its path. The broker listens on PORT.
 
         PLUGIN are words that bring the fixtures to pytest, if ixion is not installed. PACKAGE is what pip installs in
-        place of ixion.
+        place of the checkout. `make run` runs in a fresh clone of CLONE; without one, `ixion serve` takes its place.
         """
         self.transcript: list[str] = []
         self.faults: list[str] = []
@@ -48,6 +51,7 @@ class Newcomer:
         self._python = python
         self._plugin = plugin
         self._package = package
+        self._clone = clone
         self._bootstrap = f"127.0.0.1:{port}"
         self._environment = {**environment, "TZ": "UTC"}
         self._elsewhere = {"IXION_LISTENERS": f"PLAINTEXT://{self._bootstrap}", "IXION_BOOTSTRAP": self._bootstrap}
@@ -61,7 +65,7 @@ class Newcomer:
         self.transcript.append(f"# {page}\n")
         found = blocks(page)
         with self._broker_at_the_end():
-            if "$ ixion serve\n" not in "".join(block.text for block in found):
+            if not any(step.command in SERVING for block in found if block.kind == "console" for step in steps(block)):
                 self._serve()
             for at, block in enumerate(found):
                 following = found[at + 1] if at + 1 < len(found) else Block("", "", 0)
@@ -76,8 +80,8 @@ class Newcomer:
                     self.transcript.append(f"$ {step.command}\n(not run here)\n")
                 elif PIP.match(step.command):
                     self.install(where, step.command)
-                elif step.command == "ixion serve":
-                    self._compare(where, step, self._serve())
+                elif step.command in SERVING:
+                    self._compare(where, step, self._serve(step.command))
                 else:
                     self._compare(where, step, self._execute("/bin/sh", "-c", step.command, **self._elsewhere))
         elif block.kind in ("bash", "zsh", "fish"):
@@ -97,7 +101,7 @@ class Newcomer:
 
     def install(self, where: str, command: str) -> None:
         """pip prints what it likes; the end of it is shown if it fails."""
-        words = [re.sub(r"^ixion\b", self._package, word) for word in shlex.split(command)[2:]]
+        words = [re.sub(r"^\.(?=\[|$)", self._package, word) for word in shlex.split(command)[2:]]
         pip = [self._python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words]
         done = subprocess.run(pip, capture_output=True, text=True, env=self._environment, check=False)
         self.transcript.append(f"$ {command}\n")
@@ -141,19 +145,37 @@ class Newcomer:
         )
         return done.stdout
 
-    def _serve(self) -> str:
-        """The first line of a broker that goes on until the document is read."""
+    def _serve(self, command: str = "ixion serve") -> str:
+        """The first lines of a broker that goes on until the document is read."""
         assert self._broker is None, "it is running already"
+        words, folder = [*command.split(), "--metrics-port", "off"], self._folder
+        if command == "make run" and self._clone is None:
+            words[:2] = ["ixion", "serve"]
+        elif command == "make run":
+            words[2:] = ["ARGS=--metrics-port off"]
+            folder = self._folder / "clone"
+            subprocess.run(["git", "clone", "--quiet", str(self._clone), str(folder)], check=True)
+            self._activate(folder / ".venv")
         self._broker = subprocess.Popen(
-            ["ixion", "serve", "--metrics-port", "off"],
-            executable=shutil.which("ixion", path=self._environment["PATH"]),
+            words,
+            executable=shutil.which(words[0], path=self._environment["PATH"]),
             stdout=subprocess.PIPE,
             text=True,
-            cwd=self._folder,
+            cwd=folder,
             env={**self._environment, **self._elsewhere},
+            start_new_session=True,  # so that Ctrl-C reaches make and all that it has started
         )
         assert self._broker.stdout is not None
-        return self._broker.stdout.readline()
+        lines = [self._broker.stdout.readline()]
+        while lines[-1] and not lines[-1].startswith("try: "):
+            lines.append(self._broker.stdout.readline())
+        return "".join(lines)
+
+    def _activate(self, venv: Path) -> None:
+        """As `source .venv/bin/activate`: from now on Python, pip and ixion are those of this environment."""
+        self._python = str(venv / "bin" / "python")
+        self._environment["PATH"] = f"{venv / 'bin'}{os.pathsep}{self._environment['PATH']}"
+        self._environment["VIRTUAL_ENV"] = str(venv)
 
     @contextmanager
     def _broker_at_the_end(self) -> Iterator[None]:
@@ -163,12 +185,12 @@ class Newcomer:
         finally:
             broker, self._broker = self._broker, None
             if broker is not None:
-                broker.send_signal(signal.SIGINT)
+                os.killpg(broker.pid, signal.SIGINT)
                 try:
                     broker.communicate(timeout=PATIENCE_S)
                 finally:
                     broker.kill()
-                if broker.returncode:
+                if broker.returncode not in (0, -signal.SIGINT):  # the signal ends make itself
                     self.faults.append(f"ixion serve ended with {broker.returncode}")
 
     def _test(self, page: str) -> None:
