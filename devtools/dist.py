@@ -72,8 +72,10 @@ def try_out(python: str, kind: str) -> str:
 
 
 def sources() -> set[str]:
-    """Of every package: ixion, and pyspark_ixion, which Spark looks for by its name."""
-    return {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.py")} | {"ixion/py.typed"}
+    """Of every package: ixion with the files of its page, and pyspark_ixion, which Spark looks for by its name."""
+    page = (ROOT / "src/ixion/broker/web/console/static").iterdir()
+    files = {str(path.relative_to(ROOT / "src")) for path in [*(ROOT / "src").rglob("*.py"), *page]}
+    return files | {"ixion/py.typed"}
 
 
 def check_sdist(sdist: Path) -> None:
