@@ -140,6 +140,19 @@ class Bucket:
     def first_offset(self) -> int:
         return self._firsts[0]
 
+    @property
+    def chunks(self) -> int:
+        return len(self._chunks)
+
+    def look(self, slot: int) -> tuple[array[int], array[int]]:
+        """Offsets and times of a chunk, to be read at once: one on a page stays there."""
+        chunk = self._chunks[slot]
+        offsets, times = chunk.offsets, chunk.times
+        if offsets is None or times is None:
+            assert self._pages is not None
+            return self._pages.read(chunk.page, chunk.count)
+        return offsets, times
+
     def stored(self) -> Iterator[tuple[int, int, bytes]]:
         """For each chunk: the number of records, and its page or its columns."""
         for chunk in self._chunks:

@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ixion.broker.web.console.api import groups, overview, purgatories, records, rest, topics, wheel
+from ixion.broker.web.console.api import groups, overview, purgatories, records, rest, schedules, topics, wheel
 from ixion.broker.web.console.endpoints import BASE, ENDPOINTS, Endpoint, answer, openapi
 from ixion.broker.web.console.files import Files
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.console.views import groups as group_views
 from ixion.broker.web.console.views import overview as overview_view
+from ixion.broker.web.console.views import schedules as schedule_views
 from ixion.broker.web.console.views import tables, words
 from ixion.broker.web.console.views import topics as topic_views
 from ixion.broker.web.console.views import wheel as wheel_views
@@ -70,7 +71,9 @@ VIEWS: Final = (
     View("/transactions", rest.transactions, lambda it, _, __: Shown("Transactions", tables.transactions(it)), 3),
     View("/producers", rest.producers, lambda it, _, __: Shown("Producers", tables.producers(it)), 5),
     View("/connections", rest.connections, lambda it, _, b: Shown("Connections", tables.connections(it, b)), 2),
-    View("/schedules", rest.schedules, lambda it, _, b: Shown("Schedules", tables.schedules(it, b)), 2),
+    View(
+        "/schedules", schedules.view, lambda it, _, b: Shown("Schedules", schedule_views.schedules(it[0], it[1], b)), 2
+    ),
     View("/brokers", rest.brokers, lambda it, _, __: Shown("Brokers", tables.brokers(it)), 5),
     View("/settings", rest.settings, lambda it, _, __: Shown("Settings", tables.settings(it))),
     View("/access", rest.access, lambda it, _, __: Shown("Access", tables.access(it))),

@@ -9,7 +9,7 @@ from types import UnionType
 from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints, is_typeddict
 
 from ixion.broker.web.console import streams
-from ixion.broker.web.console.api import groups, overview, purgatories, records, rest, topics, wheel
+from ixion.broker.web.console.api import groups, overview, purgatories, records, rest, schedules, topics, wheel
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.request import HttpRequest
 from ixion.broker.web.response import EVENTS, JSON, Answer, RefusedError, Response, Stream
@@ -82,7 +82,14 @@ ENDPOINTS: Final = (
     ),
     Endpoint("/producers", rest.producers, rest.Producers, "producers that partitions on this broker remember", ROWS),
     Endpoint("/connections", rest.connections, rest.Connections, "connections of clients", ROWS),
-    Endpoint("/schedules", rest.schedules, rest.Schedules, "delayed records: what is due when", ROWS),
+    Endpoint("/schedules", schedules.schedules, schedules.Schedules, "delayed records: how many are due when", ROWS),
+    Endpoint(
+        "/schedules/due",
+        schedules.due,
+        schedules.ComingDue,
+        "the delayed records that are due next",
+        (Q, Param("limit", "records at most, up to 200", "integer")),
+    ),
     Endpoint("/brokers", rest.brokers, rest.Brokers, "the brokers of the cluster"),
     Endpoint(
         "/settings",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import Final, TypedDict
 
 from ixion.broker.web.console.api.figures import Page, in_short_turns, page_of
 from ixion.broker.web.console.api.overview import title
@@ -13,12 +13,7 @@ from ixion.config.table import BROKER_SETTINGS
 from ixion.timer.clock import system_clock
 from ixion.timer.turns import Steps
 
-if TYPE_CHECKING:
-    from ixion.broker.schedules.schedule import Schedule
-    from ixion.broker.schedules.state import State
-
 MOST_LOOKED_AT: Final = 20_000  # rows that are searched for those that match
-HOUR_MS: Final = 3_600_000
 
 
 class ConnectionRow(TypedDict):
@@ -163,94 +158,6 @@ def producer_rows(inside: Inside, wanted: str) -> Steps[list[ProducerRow]]:
                 yield
         yield
     return found
-
-
-class ScheduleRow(TypedDict):
-    topic: str
-    partition: int
-    waiting: int
-    bytes: int
-    near: int  # in memory, because they are due soon
-    next_ms: int | None  # until something is due, or is looked at again
-    overdue_ms: int
-
-
-class Due(TypedDict):
-    label: str
-    count: int
-
-
-class Schedules(TypedDict):
-    waiting: int
-    accepted: int
-    delivered: int
-    cancelled: int
-    failures: int
-    seconds: list[Due]  # due in the next minute
-    hours: list[Due]  # in the next day
-    days: list[Due]  # later
-    page: Page
-    schedules: list[ScheduleRow]
-
-
-async def schedules(inside: Inside, request: HttpRequest) -> Schedules:
-    wanted = request.query.get("q", "")[:100].lower()
-    now_ms = inside.clock_ms()
-    states: list[tuple[Schedule, State]] = [
-        (each, each.state)
-        for each in inside.schedules
-        if each.state is not None and wanted in f"{each.partition.topic}-{each.partition.number}".lower()
-    ]
-    states.sort(key=lambda each: -each[1].count)
-    page = page_of(request, len(states))
-    seconds, hours, days = await in_short_turns(due_counts(states, now_ms))
-    figures = inside.schedules.figures
-    return Schedules(
-        waiting=sum(state.count for _, state in states),
-        accepted=figures.accepted,
-        delivered=figures.delivered,
-        cancelled=figures.cancelled,
-        failures=figures.failures,
-        seconds=[Due(label=f"in {second} s", count=count) for second, count in enumerate(seconds)],
-        hours=[Due(label=f"in {hour} h", count=count) for hour, count in enumerate(hours)],
-        days=[Due(label=f"in {day} days", count=count) for day, count in sorted(days.items())][:60],
-        page=page,
-        schedules=[
-            ScheduleRow(
-                topic=each.partition.topic,
-                partition=each.partition.number,
-                waiting=state.count,
-                bytes=state.size,
-                near=state.pending.near,
-                next_ms=max(state.pending.wake_ms() - now_ms, 0) if state.count else None,
-                overdue_ms=state.pending.overdue_ms(now_ms),
-            )
-            for each, state in states[page["start"] : page["start"] + page["limit"]]
-        ],
-    )
-
-
-def due_counts(states: list[tuple[Schedule, State]], now_ms: int) -> Steps[tuple[list[int], list[int], dict[int, int]]]:
-    """How many records are due in each of the next 60 seconds and 24 hours, and in each later day. The buckets in which
-    they wait are counted, not the records."""
-    seconds, hours = [0] * 60, [0] * 24
-    days: dict[int, int] = {}
-    for _, state in states:
-        for level in state.pending.levels:
-            for number, bucket in list(level.buckets.items()):
-                ahead_ms = max(number * level.width - now_ms, 0)
-                if ahead_ms < 60_000 and level.width < HOUR_MS:
-                    seconds[ahead_ms // 1000] += bucket.count
-                if ahead_ms < 24 * HOUR_MS and level.width <= HOUR_MS:
-                    hours[ahead_ms // HOUR_MS] += bucket.count
-                else:
-                    days[ahead_ms // (24 * HOUR_MS)] = days.get(ahead_ms // (24 * HOUR_MS), 0) + bucket.count
-                yield
-        for due_ms, _ in state.pending.at_hand()[:MOST_LOOKED_AT]:
-            seconds[min(max(due_ms - now_ms, 0) // 1000, 59)] += 1
-            hours[0] += 1
-        yield
-    return seconds, hours, days
 
 
 class BrokerRow(TypedDict):

@@ -136,7 +136,7 @@ def table(name: str, columns: Sequence[Column], rows: Iterable[Sequence[Child]],
 
 def value(shown: Child, sort_by: float | None) -> Safe:
     """A cell that sorts by another value than its text."""
-    return tag("data", shown, value=-1 if sort_by is None else f"{sort_by:g}")
+    return tag("data", shown, value=-1 if sort_by is None else f"{sort_by:.17g}")
 
 
 def filtering(path: str, query: str, what: str, **kept: str | int | None) -> Safe:

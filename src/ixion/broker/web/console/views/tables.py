@@ -8,15 +8,13 @@ from ixion.broker.web.console.api.rest import (
     Access,
     Brokers,
     Connections,
-    Due,
     Producers,
-    Schedules,
     Settings,
     Transactions,
 )
-from ixion.broker.web.console.views.layout import Column, empty, facts, filtering, heading, pages, table, value, warn
+from ixion.broker.web.console.views.layout import Column, empty, filtering, heading, pages, table, value, warn
 from ixion.broker.web.console.views.markup import Child, Safe, join, link, tag
-from ixion.broker.web.console.views.words import NONE, clock, count, of, size, span
+from ixion.broker.web.console.views.words import NONE, clock, count, of, span
 
 Rows = list[Sequence[Child]]
 
@@ -130,94 +128,6 @@ def producers(found: Producers) -> Safe:
         for each in found["producers"]
     ]
     return join([head, table("producers", columns, rows, "producers"), pages("/producers", page)])
-
-
-def schedules(found: Schedules, bootstrap: str) -> Safe:
-    page = found["page"]
-    head = heading(
-        "Schedules", "Records that producers have sent for later.", filtering("/schedules", page["query"], "partitions")
-    )
-    if not found["schedules"]:
-        return join(
-            [
-                head,
-                empty(
-                    "No partition has delayed records. A topic takes them with one setting:",
-                    f"ixion topic create jobs --config delivery.delay.mode=record{bootstrap}",
-                    "Then the header x-deliver-after-ms says when a record is delivered; see docs/delayed.md.",
-                ),
-            ]
-        )
-    columns = [
-        Column("partition"),
-        Column("waiting", True),
-        Column("size", True),
-        Column("in memory", True),
-        Column("next look in", True),
-        Column("overdue", True),
-    ]
-    rows: Rows = [
-        (
-            tag("a", f"{each['topic']}-{each['partition']}", href=link("topics", each["topic"])),
-            each["waiting"],
-            value(size(each["bytes"]), each["bytes"]),
-            each["near"],
-            value(span(each["next_ms"]), each["next_ms"]),
-            warn(span(each["overdue_ms"])) if each["overdue_ms"] else "",
-        )
-        for each in found["schedules"]
-    ]
-    return join(
-        [
-            head,
-            facts(
-                "figures",
-                [
-                    ("waiting", count(found["waiting"])),
-                    ("accepted", count(found["accepted"])),
-                    ("delivered", count(found["delivered"])),
-                    ("cancelled", count(found["cancelled"])),
-                ],
-            ),
-            bars("the next minute", found["seconds"]),
-            bars("the next day", found["hours"]),
-            bars("later", found["days"]) if found["days"] else None,
-            table("schedules", columns, rows, "partitions with delayed records"),
-            pages("/schedules", page),
-        ]
-    )
-
-
-def bars(title: str, found: Sequence[Due]) -> Safe:
-    """A histogram as SVG: one bar for each span."""
-    top = max((each["count"] for each in found), default=0) or 1
-    total = sum(each["count"] for each in found)
-    drawn = [
-        tag(
-            "rect",
-            x=index * 4,
-            y=f"{40 - 38 * each['count'] / top:.1f}",
-            width=3,
-            height=f"{38 * each['count'] / top:.1f}",
-        )
-        for index, each in enumerate(found)
-        if each["count"]
-    ]
-    return tag(
-        "figure",
-        tag("figcaption", tag("span", f"due in {title}" if title != "later" else "due later"), tag("b", count(total))),
-        tag(
-            "svg",
-            drawn,
-            viewBox=f"0 0 {4 * max(len(found), 1)} 40",
-            preserveAspectRatio="none",
-            role="img",
-            aria_label=f"{total:,} records due in {title}",
-        ),
-        class_="bars",
-        id=f"due-{title.replace(' ', '-')}",
-        data_live=True,
-    )
 
 
 def brokers(found: Brokers) -> Safe:
