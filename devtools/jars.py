@@ -35,6 +35,12 @@ SETS: dict[str, tuple[str, ...]] = {
     "kafka-4.3.0": _KAFKA_4,
     "clients-3.9.1": ("org.apache.kafka:kafka-clients:3.9.1", _NOP),
     "clients-4.3.0": ("org.apache.kafka:kafka-clients:4.3.0", _NOP),
+    # With what its converters to JSON need, which Kafka's servers bring along.
+    "clients-4.4.0": (
+        "org.apache.kafka:kafka-clients:4.4.0",
+        "com.fasterxml.jackson.datatype:jackson-datatype-jdk8:2.19.0",
+        _NOP,
+    ),
     # What Spark needs beside pyspark itself for pipelines with every table format.
     "spark-4.0.0": (
         "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",

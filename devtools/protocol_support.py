@@ -24,9 +24,10 @@ INTRODUCTION = """\
 # What ixion can say and understand
 
 Made from the message tables, and from the broker's own list of what it serves, by `make support`; do not edit.
-Versions are those that Apache Kafka 4.3 serves; the keys 4 to 7, which it has given up, are those of 3.9. *Flexible
-from* is the first version with compact lengths and tagged fields. Produce is advertised from version 0, although 3 is
-the oldest that is read: librdkafka before 2.11.1 compresses only if it finds version 0.
+Versions are those that Apache Kafka 4.3 serves, with ApiVersions 5, TxnOffsetCommit 6 and DeleteGroups 3 of 4.4; the
+keys 4 to 7, which it has given up, are those of 3.9. *Flexible from* is the first version with compact lengths and
+tagged fields. Produce is advertised from version 0, although 3 is the oldest that is read: librdkafka before 2.11.1
+compresses only if it finds version 0.
 
 *Served* APIs are answered in all of their versions, and ApiVersions lists just these, but for client telemetry (71 and
 72), which Kafka does not list without a plugin for it either. The messages of the others can be

@@ -8,6 +8,7 @@ import pytest
 from ixion.broker.apis.k18_api_versions import BETWEEN_BROKERS, UNLISTED
 from ixion.broker.apis.served import SERVED
 from ixion.language.model.errors import ErrorCode
+from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataResponse
 from ixion.language.protocol.messages.k18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
@@ -48,7 +49,23 @@ def test_software_must_have_a_decent_name(asking: Asking, name: str) -> None:
     assert ask(asking, 4, name="apache-kafka-java", software="4.3.0").error_code == 0
 
 
-@pytest.mark.parametrize("version", [5, 99, 32767])
+def test_a_client_that_reached_another_broker_than_it_meant_starts_again(asking: Asking, broker: Broker) -> None:
+    def meant(cluster_id: str | None, node_id: int) -> int:
+        request = ApiVersionsRequest(
+            client_software_name="a", client_software_version="1", cluster_id=cluster_id, node_id=node_id
+        )
+        answer = asking.ask(request, ApiVersionsResponse, 5)
+        assert bool(answer.api_keys) is (answer.error_code == 0)
+        return answer.error_code
+
+    found = asking.ask(MetadataRequest(topics=()), MetadataResponse, 12)
+    here, number = found.cluster_id, found.brokers[0].node_id
+    assert [meant(None, -1), meant(here, -1), meant(None, number), meant(here, number)] == [0, 0, 0, 0]
+    other = ErrorCode.REBOOTSTRAP_REQUIRED
+    assert [meant(here, number + 1), meant("another", number), meant("", -1), meant(None, number + 1)] == [other] * 4
+
+
+@pytest.mark.parametrize("version", [6, 99, 32767])
 def test_a_client_that_is_newer_learns_in_version_0(broker: Broker, version: int) -> None:
     host, _, port = broker.bootstrap.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=10) as client:

@@ -9,7 +9,7 @@ from tests.apis.group_kit import commit_request, group_broker, lone_member
 from tests.apis.raw import Raw
 
 
-@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize("version", range(4))
 def test_every_version(version: int) -> None:
     with group_broker() as running, Raw(running.bootstrap) as raw:
         lone_member(raw, "busy")
@@ -21,5 +21,7 @@ def test_every_version(version: int) -> None:
             ("idle", 0),
             ("nobody", 69),
         ]
+        told = [each.error_message is not None for each in answer.results]
+        assert told == ([True, False, True] if version == 3 else [False] * 3)
         assert raw.ask(ApiKey.OFFSET_FETCH, 7, OffsetFetchRequest(group_id="idle", topics=None)).topics == ()
         assert raw.ask(ApiKey.DELETE_GROUPS, version, DeleteGroupsRequest(groups_names=())).results == ()

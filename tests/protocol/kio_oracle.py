@@ -16,7 +16,12 @@ from ixion.language.protocol.notation import OUR_TAGS, Struct
 from ixion.language.protocol.resolve import holds
 
 # what kio calls differently
-NAMES = {"type": ("type", "type_"), "api_key": ("api_key", "request_api_key"), "api_version": ("request_api_version",)}
+NAMES = {
+    "type": ("type", "type_"),
+    "generation_id_or_member_epoch": ("generation_id_or_member_epoch", "generation_id"),
+    "api_key": ("api_key", "request_api_key"),
+    "api_version": ("request_api_version",),
+}
 MILLISECOND = timedelta(milliseconds=1)
 
 

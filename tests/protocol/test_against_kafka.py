@@ -30,7 +30,8 @@ from tests.protocol.strategies import values
 
 ZOOKEEPER_ERA = [ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN]
 OLD_VERSIONS = [(api, version) for api in ZOOKEEPER_ERA for version in range(api.oldest, api.newest + 1)]
-CURRENT = [api for api in ApiKey if api not in ZOOKEEPER_ERA]
+OF_4_4 = [ApiKey.API_VERSIONS, ApiKey.TXN_OFFSET_COMMIT, ApiKey.DELETE_GROUPS]
+CURRENT = [api for api in ApiKey if api not in (*ZOOKEEPER_ERA, *OF_4_4)]
 
 MESSAGES = "org.apache.kafka.common.message"
 GROUPS = "org.apache.kafka.coordinator.group.generated"
@@ -56,6 +57,12 @@ def kafka_3() -> Iterator[JavaOracle]:
 @pytest.fixture(scope="module")
 def kafka_4() -> Iterator[JavaOracle]:
     with JavaOracle("kafka-4.3.0") as oracle:
+        yield oracle
+
+
+@pytest.fixture(scope="module")
+def newest_kafka() -> Iterator[JavaOracle]:
+    with JavaOracle("clients-4.4.0") as oracle:
         yield oracle
 
 
@@ -96,6 +103,14 @@ def test_the_oldest_header(kafka_3: JavaOracle, data: st.DataObject) -> None:
 def test_the_newest_version(kafka_4: JavaOracle, api: ApiKey, data: st.DataObject) -> None:
     agree(kafka_4, f"{MESSAGES}.{api.title}RequestData", api.request(api.newest), api.request_table, data)
     agree(kafka_4, f"{MESSAGES}.{api.title}ResponseData", api.response(api.newest), api.response_table, data)
+
+
+@pytest.mark.parametrize("api", OF_4_4, ids=lambda api: api.name)
+@settings(EXAMPLES, max_examples=5)
+@given(data=st.data())
+def test_the_versions_of_kafka_4_4(newest_kafka: JavaOracle, api: ApiKey, data: st.DataObject) -> None:
+    agree(newest_kafka, f"{MESSAGES}.{api.title}RequestData", api.request(api.newest), api.request_table, data)
+    agree(newest_kafka, f"{MESSAGES}.{api.title}ResponseData", api.response(api.newest), api.response_table, data)
 
 
 def tables(module: object) -> list[StructMeta]:

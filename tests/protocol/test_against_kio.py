@@ -18,7 +18,14 @@ from tests.protocol.kio_oracle import differences, kio_class, kio_decode, kio_en
 from tests.protocol.strategies import values
 
 WITHOUT_KIO = {ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN}
-VERSIONS = [(api, version) for api in ApiKey if api not in WITHOUT_KIO for version in range(api.oldest, api.newest + 1)]
+OF_4_4 = {(ApiKey.API_VERSIONS, 5), (ApiKey.TXN_OFFSET_COMMIT, 6), (ApiKey.DELETE_GROUPS, 3)}
+VERSIONS = [
+    (api, version)
+    for api in ApiKey
+    if api not in WITHOUT_KIO
+    for version in range(api.oldest, api.newest + 1)
+    if (api, version) not in OF_4_4
+]
 
 EXAMPLES = settings(
     max_examples=5,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ixion.language.model.errors import ErrorCode
-from ixion.language.protocol.codec.sink import SPLIT_SIZE, Deferred, joined
+from ixion.language.protocol.codec.array import LONGEST
+from ixion.language.protocol.codec.sink import SPLIT_SIZE, Deferred, Sink, joined
 from ixion.language.protocol.flaws import EncodeError, UnsupportedVersionError
 from ixion.language.protocol.messages.k00_produce import (
     PartitionProduceData,
@@ -22,7 +23,9 @@ from ixion.language.protocol.messages.k01_fetch import (
     PartitionData,
 )
 from ixion.language.protocol.messages.k03_metadata import MetadataRequest
+from ixion.language.protocol.messages.k42_delete_groups import DeleteGroupsRequest
 from ixion.language.protocol.registry import ApiKey
+from ixion.timer.turns import finish
 
 
 def produce(records: bytes | memoryview | None, topic: str = "orders", acks: int = 1) -> ProduceRequest:
@@ -156,6 +159,16 @@ def test_a_value_that_does_not_fit_is_named(request_: ProduceRequest, reason: st
     with pytest.raises(EncodeError) as caught:
         ApiKey.PRODUCE.request(9).encode(request_)
     assert str(caught.value) == f"ProduceRequest v9, {reason}"
+
+
+def test_an_array_that_kafka_would_not_read_is_not_written() -> None:
+    codec = ApiKey.DELETE_GROUPS.request(2)
+    assert codec.encode(DeleteGroupsRequest(groups_names=("",) * LONGEST))
+    long = DeleteGroupsRequest(groups_names=("",) * (LONGEST + 1))
+    with pytest.raises(EncodeError, match="groups_names: 1000001 elements, of which Kafka reads at most 1000000"):
+        codec.encode(long)
+    with pytest.raises(EncodeError, match="1000001 elements"):
+        finish(codec.write_steps(Sink(), long))
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1])

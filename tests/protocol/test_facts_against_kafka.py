@@ -19,22 +19,24 @@ pytestmark = pytest.mark.skipif(
 
 SOURCE = Path(__file__).parent / "java" / "KafkaFacts.java"
 ZOOKEEPER_ERA = range(4, 8)
+OF_4_4 = (ApiKey.API_VERSIONS, ApiKey.TXN_OFFSET_COMMIT, ApiKey.DELETE_GROUPS)
+KAFKA_3, KAFKA_4, NEWEST = "kafka-3.9.1", "kafka-4.3.0", "clients-4.4.0"  # of the newest there are clients only
 
 
 @cache
-def said(version: str) -> list[str]:
-    path = need(f"kafka-{version}")
+def said(jars: str) -> list[str]:
+    path = need(jars)
     return run_java("KafkaFacts", classpath=f"{compile_java(SOURCE, path)}:{path}").splitlines()
 
 
 @cache
-def facts(version: str, kind: str) -> set[tuple[str, ...]]:
-    return {tuple(line.split()[1:]) for line in said(version) if line.startswith(kind)}
+def facts(jars: str, kind: str) -> set[tuple[str, ...]]:
+    return {tuple(line.split()[1:]) for line in said(jars) if line.startswith(kind)}
 
 
 @pytest.mark.parametrize("api", ApiKey, ids=lambda api: api.name)
 def test_versions_and_headers(api: ApiKey) -> None:
-    kafka = facts("3.9.1" if api in ZOOKEEPER_ERA else "4.3.0", "api")
+    kafka = facts(KAFKA_3 if api in ZOOKEEPER_ERA else NEWEST if api in OF_4_4 else KAFKA_4, "api")
     ours = {
         (
             str(int(api)),
@@ -52,4 +54,4 @@ def test_error_codes() -> None:
     ours = {
         (str(int(code)), code.name, str(code.retriable).lower(), str(code.stale_metadata).lower()) for code in ErrorCode
     }
-    assert ours == facts("4.3.0", "error")
+    assert ours == facts(KAFKA_4, "error")

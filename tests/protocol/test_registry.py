@@ -34,7 +34,7 @@ def test_headers_follow_flexibility() -> None:
     assert [ApiKey.FETCH.request_header_version(version) for version in (4, 11, 12, 18)] == [1, 1, 2, 2]
     assert [ApiKey.FETCH.response_header_version(version) for version in (4, 11, 12, 18)] == [0, 0, 1, 1]
     assert {ApiKey.SASL_HANDSHAKE.request_header_version(version) for version in (0, 1)} == {1}
-    assert {ApiKey.API_VERSIONS.response_header_version(version) for version in range(5)} == {0}
+    assert {ApiKey.API_VERSIONS.response_header_version(version) for version in range(6)} == {0}
     assert ApiKey.CONTROLLED_SHUTDOWN.request_header_version(0) == 0
 
 

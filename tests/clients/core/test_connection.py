@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ixion.clients.address import Address
-from ixion.clients.core.connection import CLOSED, ConnectionMachine, Login, Outcome, Pending
+from ixion.clients.core.connection import ASKED_IN, CLOSED, ConnectionMachine, Login, Outcome, Pending
 from ixion.clients.core.sasl_login import SaslCredentials
 from ixion.clients.faults import AuthenticationError, DisconnectedError, GarbledError, TimedOutError, UnreachableError
 from ixion.language.model.errors import ErrorCode, KafkaError
@@ -65,7 +65,7 @@ def ready(login: Login | None = None) -> tuple[ConnectionMachine, Peer]:
     peer = Peer(machine)
     machine.connected(1.0)
     (request,) = peer.requests()
-    assert request[:2] == (ApiKey.API_VERSIONS, ApiKey.API_VERSIONS.newest)
+    assert request[:2] == (ApiKey.API_VERSIONS, ASKED_IN)
     peer.answer(request, VERSIONS, 1.0)
     return machine, peer
 

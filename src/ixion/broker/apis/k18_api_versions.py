@@ -1,9 +1,10 @@
-"""ApiVersions, 0 to 4: the API keys and versions that we serve, and the features of the cluster.
+"""ApiVersions, 0 to 5: the API keys and versions that we serve, and the features of the cluster.
 
 The response header is version 0 in every version, because a client must be able to read it before it knows the
 versions. A version that is too new gets UNSUPPORTED_VERSION in version 0, with this API as its only entry (KIP-511);
 `dispatch` does that. Version 3 brought the name of the client's software (checked as in Kafka) and features (KIP-584);
-version 4 lets supported features start at level 0.
+version 4 lets supported features start at level 0. With version 5, of Kafka 4.4, a client says which cluster and which
+broker it means to reach: if it has reached another, it gets REBOOTSTRAP_REQUIRED (KIP-1242).
 """
 
 from __future__ import annotations
@@ -66,6 +67,10 @@ def make(services: Services) -> Handle:
             _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
         ):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
+        if (request.cluster_id is not None and request.cluster_id != services.cluster_id) or (
+            request.node_id >= 0 and request.node_id != services.node_id
+        ):
+            return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED, api_keys=())
         connection = call.request.connection
         connection.client_id = intern(call.client_id[:LONGEST])
         if call.version >= 3:

@@ -1,4 +1,7 @@
-"""DeleteGroups (42), versions 0 to 2: delete groups without members, with their offsets (KIP-229)."""
+"""DeleteGroups (42), versions 0 to 3: delete groups without members, with their offsets (KIP-229).
+
+Version 3, of Kafka 4.4, brought a message for each group that could not be deleted.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,9 @@ def make(services: Services) -> Handle:
 def answer(codes: dict[str, ErrorCode], names: list[str]) -> Steps[DeleteGroupsResponse]:
     results: list[DeletableGroupResult] = []
     for name in names:
-        results.append(DeletableGroupResult(group_id=name, error_code=codes[name]))
+        code = codes[name]
+        text = None if code is ErrorCode.NONE else code.explanation
+        results.append(DeletableGroupResult(group_id=name, error_code=code, error_message=text))
         yield
     return DeleteGroupsResponse(results=tuple(results))
 
@@ -64,7 +69,11 @@ def guard(call: Call, rights: Rights) -> Steps[Struct | None]:
     if others:
         call.narrow(request.replace(groups_names=tuple(kept)))
         call.amend = appended(
-            "results", [DeletableGroupResult(group_id=group, error_code=NO_GROUP) for group in others]
+            "results",
+            [
+                DeletableGroupResult(group_id=group, error_code=NO_GROUP, error_message=NO_GROUP.explanation)
+                for group in others
+            ],
         )
     return None
 

@@ -174,7 +174,10 @@ def delete_groups(call: Call, names: Iterable[str]) -> Plan[Results[str, None]]:
 
     def read(answer: Struct) -> dict[str, KafkaError | None]:
         assert isinstance(answer, DeleteGroupsResponse)
-        return {each.group_id: fault_of(each.error_code, None, f"group {each.group_id!r}") for each in answer.results}
+        return {
+            each.group_id: fault_of(each.error_code, each.error_message, f"group {each.group_id!r}")
+            for each in answer.results
+        }
 
     how = Spread(ApiKey.DELETE_GROUPS, already=ErrorCode.GROUP_ID_NOT_FOUND)
     results: Results[str, None] = yield from spread(

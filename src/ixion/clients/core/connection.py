@@ -52,6 +52,9 @@ AUTHENTICATING: Final = 2
 READY: Final = 3
 CLOSED: Final = 4
 
+# The first question costs a round trip more if it is in a version that the broker does not have. 5 is of Kafka 4.4.
+ASKED_IN: Final = 4
+
 # What a broker has answered so far. A listener with another security protocol than ours closes early, without a word.
 NOTHING: Final = 0
 VERSIONS: Final = 1
@@ -138,7 +141,7 @@ class ConnectionMachine:
         self._wire = ClientConnection(client_id, limit=ANSWER_BYTES)
         self._pending: deque[tuple[Pending, float]] = deque()  # with when it was sent
         self._unanswered: deque[tuple[Pending, float]] = deque()  # of requests that get no answer, until written
-        self._version = ApiKey.API_VERSIONS.newest  # that ApiVersions is asked in
+        self._version = ASKED_IN  # of ApiVersions
         self._has_answered = NOTHING
 
     @property

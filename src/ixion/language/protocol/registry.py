@@ -1,7 +1,8 @@
 """The one list of API keys and versions. ApiVersions and the support page are made from it.
 
-Versions are those that Kafka 4.3 serves; keys 4 to 7, which it no longer has, are those of 3.9. Each key's table is in
-`messages`, under its `stem`, and is imported at the first use of the key.
+Versions are those that Kafka 4.3 serves, with ApiVersions 5, TxnOffsetCommit 6 and DeleteGroups 3 of 4.4; keys 4 to 7,
+which it no longer has, are those of 3.9. Each key's table is in `messages`, under its `stem`, and is imported at the
+first use of the key.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class ApiKey(IntEnum):
     DESCRIBE_GROUPS = 15, "DescribeGroups", 0, 6, 5
     LIST_GROUPS = 16, "ListGroups", 0, 5, 3
     SASL_HANDSHAKE = 17, "SaslHandshake", 0, 1, NEVER
-    API_VERSIONS = 18, "ApiVersions", 0, 4, 3
+    API_VERSIONS = 18, "ApiVersions", 0, 5, 3
     CREATE_TOPICS = 19, "CreateTopics", 2, 7, 5
     DELETE_TOPICS = 20, "DeleteTopics", 1, 6, 4
     DELETE_RECORDS = 21, "DeleteRecords", 0, 2, 2
@@ -123,7 +124,7 @@ class ApiKey(IntEnum):
     ADD_OFFSETS_TO_TXN = 25, "AddOffsetsToTxn", 0, 4, 3
     END_TXN = 26, "EndTxn", 0, 5, 3
     WRITE_TXN_MARKERS = 27, "WriteTxnMarkers", 1, 2, 1, Audience.BROKERS
-    TXN_OFFSET_COMMIT = 28, "TxnOffsetCommit", 0, 5, 3
+    TXN_OFFSET_COMMIT = 28, "TxnOffsetCommit", 0, 6, 3
     DESCRIBE_ACLS = 29, "DescribeAcls", 1, 3, 2
     CREATE_ACLS = 30, "CreateAcls", 1, 3, 2
     DELETE_ACLS = 31, "DeleteAcls", 1, 3, 2
@@ -137,7 +138,7 @@ class ApiKey(IntEnum):
     RENEW_DELEGATION_TOKEN = 39, "RenewDelegationToken", 1, 2, 2
     EXPIRE_DELEGATION_TOKEN = 40, "ExpireDelegationToken", 1, 2, 2
     DESCRIBE_DELEGATION_TOKEN = 41, "DescribeDelegationToken", 1, 3, 2
-    DELETE_GROUPS = 42, "DeleteGroups", 0, 2, 2
+    DELETE_GROUPS = 42, "DeleteGroups", 0, 3, 2
     ELECT_LEADERS = 43, "ElectLeaders", 0, 2, 2
     INCREMENTAL_ALTER_CONFIGS = 44, "IncrementalAlterConfigs", 0, 1, 1
     ALTER_PARTITION_REASSIGNMENTS = 45, "AlterPartitionReassignments", 0, 1, 0

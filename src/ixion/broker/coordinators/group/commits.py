@@ -92,8 +92,7 @@ class Commits:
         group = shard.groups.get(committer.group_id)
         if group is None:
             if committer.generation >= 0:
-                knows = committer.knows_epochs and not committer.is_transactional
-                return ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION
+                return ErrorCode.GROUP_ID_NOT_FOUND if committer.knows_epochs else ErrorCode.ILLEGAL_GENERATION
             return ErrorCode.NONE  # a consumer that assigns its own partitions and only stores offsets
         if isinstance(group, ShareGroup):
             return ErrorCode.GROUP_ID_NOT_FOUND  # its offsets are at the share coordinator
@@ -103,11 +102,12 @@ class Commits:
             if committer.is_transactional and committer.generation < 0 and not committer.member_id:
                 return ErrorCode.NONE
             member = group.members.get(committer.member_id)
-            if member is not None and not member.is_classic and not committer.knows_epochs:
+            is_old = not committer.knows_epochs
+            if member is not None and not member.is_classic and is_old and not committer.is_transactional:
                 return ErrorCode.UNSUPPORTED_VERSION
             code = check_offset_use(group, committer.member_id, committer.generation, self._ids_of(wanted))
-            if committer.is_transactional and code is ErrorCode.STALE_MEMBER_EPOCH:
-                return ErrorCode.ILLEGAL_GENERATION  # not STALE_MEMBER_EPOCH, which producers do not know
+            if committer.is_transactional and is_old and code is ErrorCode.STALE_MEMBER_EPOCH:
+                return ErrorCode.ILLEGAL_GENERATION  # producers know STALE_MEMBER_EPOCH from version 6 on
             return code
         code = check_commit(
             group, committer.member_id, committer.instance_id, committer.generation, committer.is_transactional

@@ -33,6 +33,7 @@ LAST_OF_ONE: Final = 3  # later versions of FindCoordinator ask for several keys
 LAST_OF_CLIENTS: Final = 3  # later versions of AddPartitionsToTxn are spoken between brokers
 LAST_END_OF_V1: Final = 4
 LAST_COMMIT_OF_V1: Final = 4
+LAST_COMMIT_BY_NAME: Final = 5  # later ones have topic ids
 EPOCHS_FROM: Final = 3  # the version of InitProducerId from which a producer may name the identity that it has
 MEMBERS_FROM: Final = 3  # the version of TxnOffsetCommit from which a member names itself
 
@@ -79,7 +80,7 @@ def add_offsets(machine: ConnectionMachine, name: str, current: ProducerIdentity
 def commit_offsets(
     machine: ConnectionMachine, name: str, current: ProducerIdentity, sent: GroupOffsets, *, is_v2: bool
 ) -> Asked:
-    newest = ApiKey.TXN_OFFSET_COMMIT.newest if is_v2 else LAST_COMMIT_OF_V1
+    newest = LAST_COMMIT_BY_NAME if is_v2 else LAST_COMMIT_OF_V1
     version = machine.version(ApiKey.TXN_OFFSET_COMMIT, newest=newest)
     topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
     for place, offset in sent.offsets.items():
@@ -93,7 +94,7 @@ def commit_offsets(
         group_id=sent.group.group_id,
         producer_id=current.producer_id,
         producer_epoch=current.epoch,
-        generation_id=sent.group.generation_id if has_member else -1,
+        generation_id_or_member_epoch=sent.group.generation_id if has_member else -1,
         member_id=sent.group.member_id if has_member else "",
         group_instance_id=sent.group.group_instance_id if has_member else None,
         topics=tuple(

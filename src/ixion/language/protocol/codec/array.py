@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Final
 
 from ixion._native import i64
 from ixion.language.protocol.codec.cursor import Cursor
@@ -11,6 +12,9 @@ from ixion.language.protocol.codec.sized import Sized
 from ixion.language.protocol.codec.wire_type import STEP, WireType
 from ixion.language.protocol.flaws import DecodeError, EncodeError
 from ixion.language.protocol.kept import Kept
+
+# Kafka 4.4 reads no array that is longer. (Of tagged fields it reads 10,000 in a structure; ours have five.)
+LONGEST: Final = 1_000_000
 
 
 class Array(Sized):
@@ -60,7 +64,7 @@ class Array(Sized):
         if type(items) is not tuple and isinstance(items, Kept):
             self.write_kept(sink, items)
             return
-        self.write_length(sink, len(items))
+        self.write_count(sink, len(items))
         element = self.element
         index: i64 = 0
         try:
@@ -70,6 +74,11 @@ class Array(Sized):
         except EncodeError as error:
             error.within(f"[{index}]")
             raise
+
+    def write_count(self, sink: Sink, count: i64) -> None:
+        if count > LONGEST:
+            raise EncodeError(f"{count} elements, of which Kafka reads at most {LONGEST}")
+        self.write_length(sink, count)
 
     def write_kept(self, sink: Sink, items: Kept[object]) -> None:
         if items.codec is not self:
@@ -128,7 +137,7 @@ class Array(Sized):
             self.write_null(sink)
             return
         items = items_of(value)
-        self.write_length(sink, len(items))
+        self.write_count(sink, len(items))
         element = self.element
         index: i64 = 0
         try:

@@ -9,6 +9,8 @@ from ixion.language.protocol.notation import Bool, Int16, Int32, Int64, String, 
 class ApiVersionsRequest(Struct):
     client_software_name: String = field("3+", ignorable=True)
     client_software_version: String = field("3+", ignorable=True)
+    cluster_id: String | None = field("5+", default=None, ignorable=True)
+    node_id: Int32 = field("5+", default=-1, ignorable=True)
 
 
 class ApiVersion(Struct):

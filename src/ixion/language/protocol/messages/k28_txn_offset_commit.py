@@ -10,6 +10,7 @@ from ixion.language.protocol.notation import (
     Struct,
     TopicName,
     TransactionalId,
+    Uuid,
     field,
 )
 
@@ -22,7 +23,8 @@ class TxnOffsetCommitRequestPartition(Struct):
 
 
 class TxnOffsetCommitRequestTopic(Struct):
-    name: TopicName
+    name: TopicName = field("0-5", ignorable=True)
+    topic_id: Uuid = field("6+", ignorable=True)
     partitions: tuple[TxnOffsetCommitRequestPartition, ...]
 
 
@@ -31,7 +33,7 @@ class TxnOffsetCommitRequest(Struct):
     group_id: GroupId
     producer_id: ProducerId
     producer_epoch: Int16
-    generation_id: Int32 = field("3+", default=-1)
+    generation_id_or_member_epoch: Int32 = field("3+", default=-1)
     member_id: String = field("3+", default="")
     group_instance_id: String | None = field("3+", default=None)
     topics: tuple[TxnOffsetCommitRequestTopic, ...]
@@ -43,7 +45,8 @@ class TxnOffsetCommitResponsePartition(Struct):
 
 
 class TxnOffsetCommitResponseTopic(Struct):
-    name: TopicName
+    name: TopicName = field("0-5", ignorable=True)
+    topic_id: Uuid = field("6+", ignorable=True)
     partitions: tuple[TxnOffsetCommitResponsePartition, ...]
 
 

@@ -1,6 +1,6 @@
 """Delete groups that have no members."""
 
-from ixion.language.protocol.notation import GroupId, Int16, Int32, Struct
+from ixion.language.protocol.notation import GroupId, Int16, Int32, String, Struct, field
 
 
 class DeleteGroupsRequest(Struct):
@@ -10,6 +10,7 @@ class DeleteGroupsRequest(Struct):
 class DeletableGroupResult(Struct):
     group_id: GroupId
     error_code: Int16
+    error_message: String | None = field("3+", default=None, ignorable=True)
 
 
 class DeleteGroupsResponse(Struct):
