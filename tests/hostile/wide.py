@@ -46,6 +46,7 @@ class Wide:
     def __init__(self) -> None:
         self._broker = Broker({"auto.create.topics.enable": False, "log.cleaner.enable": False}, memory=True)
         self.ids: list[bytes] = []
+        self._met: set[ApiKey] = set()
 
     def __enter__(self) -> Self:
         self._broker.start()
@@ -81,7 +82,11 @@ class Wide:
         return Turn(self._broker.call(longest) / ZOOM / 1e6, answered is True, answered is None)
 
     def widest(self, api: ApiKey, gene: Gene, size: int) -> tuple[Turn, bytes]:
-        """Of the largest request that is not refused for its number of elements."""
+        """Of the largest request that is not refused for its number of elements. A small one goes first, because the
+        first request of an API imports its modules, however wide it is."""
+        if api not in self._met:
+            self._met.add(api)
+            self.turn(shaped(api, gene, 100, self.ids))
         while True:
             request = shaped(api, gene, size, self.ids)
             turn = self.turn(request)

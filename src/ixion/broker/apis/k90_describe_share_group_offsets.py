@@ -77,7 +77,7 @@ def make(services: Services) -> Handle:
                 into: list[StartOffset] = []
                 lines.append((name, into))
                 left += 1
-                offsets.describe(group.group_id, name, numbers, partial(described, into))
+                yield from offsets.describe(group.group_id, name, numbers, partial(described, into))
                 yield
         finished()
         return LATER

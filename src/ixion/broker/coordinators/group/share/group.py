@@ -27,6 +27,7 @@ BYTES_PER_MEMBER: Final = 1_250
 BYTES_PER_TEXT: Final = 50
 BYTES_PER_PARTITION: Final = 40  # a number in a set; with targets and assignments, some 100
 
+NO_TOPICS: Final[frozenset[str]] = frozenset()
 Partition = tuple[bytes, int]  # a topic id and a number
 
 
@@ -49,7 +50,12 @@ class ShareMember:
 
     @property
     def held_bytes(self) -> int:
-        texts = [*self.topics, self.member_id, self.client_id, self.client_host, self.rack_id or ""]
+        return self.own_bytes + sum(map(getsizeof, self.topics)) + len(self.topics) * BYTES_PER_TEXT
+
+    @property
+    def own_bytes(self) -> int:
+        """Without its topics, of which there may be thousands."""
+        texts = (self.member_id, self.client_id, self.client_host, self.rack_id or "")
         return BYTES_PER_MEMBER + sum(map(getsizeof, texts)) + len(texts) * BYTES_PER_TEXT
 
 
@@ -100,16 +106,20 @@ class ShareGroup:
     def put(self, member: ShareMember) -> None:
         """Add a member, or replace what is known of it."""
         known = self.members.get(member.member_id)
-        if known is not None:
-            self._count(known, -1)
         self.members[member.member_id] = member
-        self._count(member, 1)
+        if known is not None and known.topics is member.topics:  # as after most heartbeats
+            self.members_bytes += member.own_bytes - known.own_bytes
+            return
+        before = NO_TOPICS if known is None else known.topics
+        self._count(member.topics - before, before - member.topics)
+        self.members_bytes += member.held_bytes - (0 if known is None else known.held_bytes)
 
     def remove(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
         self.targets.pop(member_id, None)
         if member is not None:
-            self._count(member, -1)
+            self._count(NO_TOPICS, member.topics)
+            self.members_bytes -= member.held_bytes
 
     def target(self, member_id: str) -> Assignment:
         return self.targets.get(member_id, NOTHING)
@@ -143,11 +153,14 @@ class ShareGroup:
                 found.append((topic, [each for each in range(topic.partitions) if each not in known.initialized]))
         return found
 
-    def _count(self, member: ShareMember, step: int) -> None:
+    def _count(self, added: frozenset[str], removed: frozenset[str]) -> None:
         before = len(self.names)
-        for name in member.topics:
-            self.names[name] += step
+        self.names.update(added)
+        self._changes += len(self.names) != before
+        gone = False
+        for name in removed:
+            self.names[name] -= 1
             if not self.names[name]:
                 del self.names[name]
-        self._changes += len(self.names) != before
-        self.members_bytes += step * member.held_bytes
+                gone = True
+        self._changes += gone

@@ -16,6 +16,7 @@ from ixion.broker.coordinators.group.share_protocol import ShareProtocol
 from ixion.broker.coordinators.group.topics import Topic, TopicLookup
 from ixion.broker.replica.share_persister import NO_OFFSET, SharePartitionKey
 from ixion.language.model.errors import ErrorCode
+from ixion.timer.turns import Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +51,19 @@ class ShareOffsets:
             if known.initialized and (topic := self._topics.by_id(topic_id)) is not None
         ]
 
-    def describe(self, group_id: str, name: str, numbers: Sequence[int], done: Described) -> None:
+    def describe(self, group_id: str, name: str, numbers: Sequence[int], done: Described) -> Steps[None]:
+        """A client may name any number of partitions. `done` is called once, after the last step or later."""
         topic = self._topics.by_name(name)
         found = self._protocol.find(group_id)
-        if topic is None:
-            done([StartOffset(number, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for number in numbers])
-            return
-        known = None if isinstance(found, ErrorCode) else found[1].known.get(topic.topic_id)
-        lines: list[StartOffset] = [StartOffset(number) for number in numbers]
-        asked = [place for place, number in enumerate(numbers) if known is not None and number in known.initialized]
+        known = None if topic is None or isinstance(found, ErrorCode) else found[1].known.get(topic.topic_id)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else ErrorCode.NONE
+        lines: list[StartOffset] = []
+        asked: list[tuple[int, SharePartitionKey]] = []
+        for place, number in enumerate(numbers):
+            lines.append(StartOffset(number, code))
+            if topic is not None and known is not None and number in known.initialized:
+                asked.append((place, SharePartitionKey(group_id, topic.topic_id, number)))
+            yield
         left = len(asked)
         if not left:
             done(lines)
@@ -76,9 +81,9 @@ class ShareOffsets:
             if left == 0:
                 done(lines)
 
-        for place in asked:
-            key = SharePartitionKey(group_id, topic.topic_id, numbers[place])
+        for place, key in asked:
             self._states().summary(key, partial(answered, place))
+            yield
 
     def check_empty(self, group_id: str, *, may_be_new: bool = False) -> ErrorCode:
         """Whether the offsets may be altered or deleted."""
