@@ -243,6 +243,11 @@ def test_several_topics_and_filters(ixion: Ixion) -> None:
     assert ixion("consume", one, two, "-g", f"{one}-g", "-e") == "", "records that are left out are committed, too"
     assert "--partition is for one topic" in ixion.refused("consume", one, two, "-p", "0", "-e", code=2)
     assert "is not a regular expression" in ixion.refused("consume", one, "--grep", "(", code=2)
+    found = ixion(
+        "consume", one, two, "-e", "--filter", 'value startswith "a" and partition == 0 or key == "b"'
+    ).split()
+    assert {"apple", "banana"} <= set(found) <= {"apple", "banana", "avocado"}
+    assert "a text has quotes" in ixion.refused("consume", one, "--filter", "key == a", code=2)
 
 
 def test_a_time_ago(ixion: Ixion, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,10 @@ from urllib.parse import quote
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from devtools.axe import axe, barriers
 from devtools.browser import Browser, Page
-from devtools.parts import need
+from devtools.parts import do_without, need
+from devtools.programs import PartMissing
 from ixion.testing import Broker
 from tests.web.hostile import BYTES, TEXTS
 
@@ -112,6 +114,7 @@ def test_a_view_stays_fresh_sorts_and_is_used_by_keys(browser: Browser, broker: 
 
 VIEWS = (
     *("/", "/wheel", "/purgatories", "/topics", "/topics/orders", "/topics/orders/records", "/groups", "/groups/g"),
+    *("/topics/orders/records?filter=value.a+%3E+1&partition=0", "/topics/quiet/0/0", "/nothing"),
     *("/transactions", "/producers", "/connections", "/schedules", "/brokers", "/settings", "/access"),
 )
 
@@ -131,6 +134,59 @@ def test_no_view_complains_or_is_wider_than_a_phone(browser: Browser, broker: Br
         assert page.look(unnamed) == 0, view
     missing = [each for each in page.complaints if "404" not in each]  # a group that is not there
     assert missing == []
+    page.close()
+
+
+@pytest.mark.parametrize("dark", [True, False], ids=["dark", "light"])
+def test_axe_finds_nothing_serious_on_any_view(browser: Browser, broker: Broker, dark: bool) -> None:
+    try:
+        source = axe()
+    except PartMissing as missing:
+        do_without("axe-core", str(missing))
+    produce(broker, "quiet", '{"a": 1}', "text", b"\xff")
+    broker.create_topic(f"later-{dark}", 1, delivery_delay_mode="record")
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(f"later-{dark}", b"x", headers=[("x-deliver-after-ms", "90000000")])
+    assert producer.flush(30) == 0
+    page = browser.open(size=(390, 844) if dark else (1280, 860), dark=dark)
+    found = {}
+    for view in VIEWS:
+        page.go(at(broker, view))
+        found[view] = barriers(page, source)
+    assert {view: each for view, each in found.items() if each} == {}
+    page.look("document.querySelector('main').append(document.createElement('img')); true")
+    assert "image-alt" in barriers(page, source)[0]
+    page.close()
+
+
+def test_a_table_is_filtered_by_keys_alone_and_stays_so(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("wide", 12)
+    page = browser.open(at(broker, "/topics/wide"))
+    seen = "[...document.querySelectorAll('#partitions tr')].filter((row) => !row.hidden).length"
+    assert page.look(seen) == 12
+    page.press("/", "1", "1")
+    page.wait_for(f"{seen} === 1")
+    before = page.look("document.getElementById('partitions').rows[11]._mine = 1")
+    assert before == 1
+    produce(broker, "wide", "x")
+    page.wait_for("document.getElementById('partitions').rows[0].textContent.includes('1')")
+    page.wait_for(f"document.getElementById('partitions').rows[11]._mine === undefined && {seen} === 1")
+    assert page.complaints == []
+    page.close()
+
+
+def test_a_search_and_one_record_by_the_keyboard(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("sought", 1)
+    produce(broker, "sought", *(f'{{"n": {number}}}' for number in range(20)))
+    page = browser.open(at(broker, "/topics/sought/records"))
+    page.press("/", *"value.n>=18", "Enter")
+    page.wait_for("location.search.includes('filter=') && document.readyState === 'complete'")
+    assert text_of(page, "#summary") == "2 records of 20 records searched."
+    assert text_of(page, "[data-copy]").startswith("ixion consume sought -e --filter 'value.n>=18'")
+    page.press("j", "Enter")
+    page.wait_for("location.pathname === '/topics/sought/0/19' && document.readyState === 'complete'")
+    assert text_of(page, ".whole code") == '{\n  "n": 19\n}' or "19" in text_of(page, "main")
+    assert page.complaints == []
     page.close()
 
 

@@ -90,7 +90,11 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
     match schema["type"]:
         case "object" if "properties" in schema:
             wanted = schema["properties"]
-            return value.keys() == wanted.keys() and all(fits(value[name], wanted[name]) for name in wanted)
+            return (
+                isinstance(value, dict)
+                and value.keys() == wanted.keys()
+                and all(fits(value[name], wanted[name]) for name in wanted)
+            )
         case "object":
             return all(fits(each, schema["additionalProperties"]) for each in value.values())
         case "array":

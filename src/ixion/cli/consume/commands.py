@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ixion.cli.access import CLUSTER, Access
@@ -12,8 +11,9 @@ from ixion.cli.options import MOST, PARTITION, READ_COMMITTED, UNTIL, administer
 from ixion.cli.output import note
 
 if TYPE_CHECKING:
-    from ixion.cli.consume.copy import Copy
+    from ixion.cli.consume.copy import Copy, Wanted
     from ixion.clients.admin.runner import AdminRunner
+    from ixion.clients.filter.parse import Filter
     from ixion.clients.metadata import TopicPartition
     from ixion.clients.starts import Start
     from ixion.language.records.record import Record
@@ -34,6 +34,7 @@ def consume(
     null_marker: str,
     key: str | None,
     grep: str | None,
+    filter: str | None,  # noqa: A002 (its name on the command line)
     read_committed: bool,
     access: Access,
 ) -> None:
@@ -52,7 +53,7 @@ def consume(
         write = writer("json" if as_json else form, null_marker)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    wanted = record_filter(key, grep)
+    wanted = record_filter(key, grep, filter)
     if partition and len(topics) > 1:
         raise UsageError("--partition is for one topic")
     with administer(access) as admin:
@@ -69,6 +70,7 @@ def consume(
                     "--partition": bool(partition),
                     "--key": key is not None,
                     "--grep": grep is not None,
+                    "--filter": filter is not None,
                     "--read-committed": read_committed,
                 }
                 refuse_places(share, given)
@@ -121,7 +123,7 @@ def consume_alone(
             copy.to_ends(reader, ends)
 
 
-def record_filter(key: str | None, grep: str | None) -> Callable[[Record], bool] | None:
+def record_filter(key: str | None, grep: str | None, expression: str | None) -> Wanted | None:
     """Whether to print a record; None if all are wanted."""
     import re
 
@@ -130,13 +132,26 @@ def record_filter(key: str | None, grep: str | None) -> Callable[[Record], bool]
         pattern = None if grep is None else re.compile(grep.encode(errors="surrogateescape"))
     except re.error as error:
         raise UsageError(f"--grep {grep!r} is not a regular expression: {error}") from None
+    fits = None if expression is None else filter_of(expression)
 
-    def wanted(record: Record) -> bool:
+    def wanted(place: TopicPartition, record: Record) -> bool:
         if fixed is not None and record.key != fixed:
             return False
-        return pattern is None or (record.value is not None and pattern.search(record.value) is not None)
+        if pattern is not None and (record.value is None or pattern.search(record.value) is None):
+            return False
+        return fits is None or fits.fits(record, place.partition)
 
-    return wanted if fixed is not None or pattern is not None else None
+    return wanted if fixed is not None or pattern is not None or fits is not None else None
+
+
+def filter_of(expression: str) -> Filter:
+    from ixion.clients.filter.parse import compiled
+    from ixion.clients.filter.tokens import FilterError
+
+    try:
+        return compiled(expression)
+    except FilterError as error:
+        raise UsageError(f"--filter: {error} (see 'ixion help filters')") from None
 
 
 def say_if_moved(start: Start, offsets: dict[TopicPartition, int]) -> None:
@@ -191,6 +206,12 @@ CONSUME: Final = Command(
         Option("null_marker", "--null-marker", "Text for a null key or value.", metavar="TEXT", default="null"),
         Option("key", "--key -k", "Print only records with this key.", metavar="KEY"),
         Option("grep", "--grep", "Print only records whose value matches this regular expression.", metavar="PATTERN"),
+        Option(
+            "filter",
+            "--filter",
+            "Print only records that fit: 'value.total > 100 and key startswith \"c-\"'. See 'ixion help filters'.",
+            metavar="EXPRESSION",
+        ),
         READ_COMMITTED,
         *CLUSTER,
     ),

@@ -22,6 +22,8 @@ from ixion.language.records.record import Record
 if TYPE_CHECKING:
     from ixion.clients import Consumer, ShareConsumer
 
+Wanted = Callable[[TopicPartition, Record], bool]
+
 POLL_S = 0.5
 AT_ONCE = 500  # records of a queue, which are locked until they are printed
 LOOK_S = 10.0  # how often to refresh metadata and look for new partitions
@@ -57,7 +59,7 @@ class Copy:
         most: int | None,
         read_committed: bool,
         patience_s: float,
-        wanted: Callable[[Record], bool] | None,
+        wanted: Wanted | None,
     ) -> None:
         """`wanted` decides whether a record is written; None: all are. Others count neither for `most`."""
         self.topics = list(dict.fromkeys(topics))
@@ -154,7 +156,7 @@ class Copy:
 
     def _write_one(self, place: TopicPartition, record: Record) -> None:
         self.positions[place] = record.offset + 1
-        if self._wanted is None or self._wanted(record):
+        if self._wanted is None or self._wanted(place, record):
             sys.stdout.buffer.write(self._write(place, record))
             if self.left is not None:
                 self.left -= 1

@@ -45,6 +45,28 @@ perf consume --offset:
   @-1h                  an hour ago; s, m, h, d and w are the units
   @1767225600000        the same in milliseconds since 1970"""
 
+FILTERS: Final = r"""ixion consume --filter EXPRESSION, and the filter of the live page:
+
+  value.status == "failed" and value.total >= 100
+  key contains "c-12" or headers.trace startswith "9f"
+  value.items[*].sku in ("a-1", "a-2") and not value.test
+  value matches "^order-[0-9]+$" and partition != 3
+
+A record has key, value, headers.NAME, partition, offset, timestamp (in
+milliseconds), size, and any: its key, its value, and the names and values of
+its headers. Steps behind key, value or a header read it as JSON: .name,
+["a name"], [0], [-1], and [*] for all elements, of which one must fit. What is
+not there is null.
+
+  == != < <= > >=   numbers by value, texts byte by byte
+  contains          a part of a text, or an element of a list
+  startswith, endswith
+  matches           a regular expression of RE2, anywhere in the text
+  in (…)            one of several texts or numbers
+  and, or, not, ( )
+
+Texts have double quotes, with JSON's escapes, or single ones, without any."""
+
 SETTINGS: Final = """Settings have Kafka's names and meanings.
 
 A broker takes them from these sources; a later one overrides

@@ -8,12 +8,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ixion.broker.web.console.api import groups, overview, purgatories, records, rest, schedules, topics, wheel
+from ixion.broker.web.console.api import access, groups, overview, purgatories, records, rest, schedules, topics, wheel
 from ixion.broker.web.console.endpoints import BASE, ENDPOINTS, Endpoint, answer, openapi
 from ixion.broker.web.console.files import Files
 from ixion.broker.web.console.inside import Inside
+from ixion.broker.web.console.views import access as access_view
 from ixion.broker.web.console.views import groups as group_views
 from ixion.broker.web.console.views import overview as overview_view
+from ixion.broker.web.console.views import records as record_views
 from ixion.broker.web.console.views import schedules as schedule_views
 from ixion.broker.web.console.views import tables, words
 from ixion.broker.web.console.views import topics as topic_views
@@ -59,9 +61,17 @@ VIEWS: Final = (
     View(
         "/topics/{topic}/records",
         records.records,
-        lambda it, request, b: Shown(it["topic"], topic_views.records(it, request.query, b)),
+        lambda it, request, b: Shown(it["topic"], record_views.records(it, request.query, b)),
         0,
         ("tail.js",),
+        "/topics",
+    ),
+    View(
+        "/topics/{topic}/{partition}/{offset}",
+        records.record,
+        lambda it, request, _: Shown(request.at["topic"], record_views.alone(request.at["topic"], it)),
+        0,
+        (),
         "/topics",
     ),
     View("/groups", groups.groups, lambda it, _, b: Shown("Groups", group_views.groups(it, b)), 3),
@@ -74,9 +84,9 @@ VIEWS: Final = (
     View(
         "/schedules", schedules.view, lambda it, _, b: Shown("Schedules", schedule_views.schedules(it[0], it[1], b)), 2
     ),
-    View("/brokers", rest.brokers, lambda it, _, __: Shown("Brokers", tables.brokers(it)), 5),
+    View("/brokers", rest.brokers, lambda it, _, b: Shown("Brokers", tables.brokers(it, b)), 5),
     View("/settings", rest.settings, lambda it, _, __: Shown("Settings", tables.settings(it))),
-    View("/access", rest.access, lambda it, _, __: Shown("Access", tables.access(it))),
+    View("/access", access.access, lambda it, _, b: Shown("Access", access_view.access(it, b))),
 )
 
 

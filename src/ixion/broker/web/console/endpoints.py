@@ -9,7 +9,20 @@ from types import UnionType
 from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints, is_typeddict
 
 from ixion.broker.web.console import streams
-from ixion.broker.web.console.api import groups, overview, purgatories, records, rest, schedules, topics, wheel
+from ixion.broker.web.console.api import (
+    access,
+    export,
+    groups,
+    overview,
+    purgatories,
+    record_rows,
+    records,
+    rest,
+    schedules,
+    tail,
+    topics,
+    wheel,
+)
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.request import HttpRequest
 from ixion.broker.web.response import EVENTS, JSON, Answer, RefusedError, Response, Stream
@@ -37,11 +50,17 @@ ROWS: Final = (
     Param("start", "the first row, from 0", "integer"),
     Param("limit", "rows at most, up to 1000", "integer"),
 )
-LOOK: Final = (
+WHICH: Final = (
     Param("q", "only records with this text in key, value or a header"),
+    Param("key", "only records with this key"),
+    Param("filter", 'only records that fit this expression, such as value.total > 100 (see "ixion help filters")'),
     Param("partition", "only this partition", "integer"),
+)
+LOOK: Final = (
+    *WHICH,
     Param("limit", "records at most, up to 500", "integer"),
     Param("offset", "from this offset on, instead of the newest", "integer"),
+    Param("before", "the newest before this offset", "integer"),
     Param("since", "from this time on: 2026-05-01T12:00 (UTC), -10m, or milliseconds since 1970"),
 )
 AFTER: Final = Param("after", "where to go on, if the header Last-Event-ID is not sent: the id of the last event")
@@ -64,12 +83,19 @@ ENDPOINTS: Final = (
         "/topics/{topic}", topics.topic, topics.Topic, "one topic: partitions, settings, groups that read it", ROWS[1:]
     ),
     Endpoint("/topics/{topic}/records", records.records, records.Records, "records, by default the newest", LOOK),
-    Endpoint("/topics/{topic}/export", records.export, "application/x-ndjson", "the same as JSON Lines", LOOK),
     Endpoint(
-        "/topics/{topic}/tail", records.tail, EVENTS, "records as they come, as server-sent events", (*LOOK[:2], AFTER)
+        "/topics/{topic}/export",
+        export.export,
+        "application/x-ndjson",
+        "the same as a file, JSON Lines or CSV, with up to 10000 records",
+        (*LOOK, Param("format", "jsonl or csv")),
     ),
+    Endpoint("/topics/{topic}/tail", tail.tail, EVENTS, "records as they come, as server-sent events", (*WHICH, AFTER)),
     Endpoint(
-        "/topics/{topic}/{partition}/{offset}", records.record, records.RecordRow, "one record, up to a megabyte of it"
+        "/topics/{topic}/{partition}/{offset}",
+        records.record,
+        record_rows.RecordRow,
+        "one record, up to a megabyte of it",
     ),
     Endpoint("/groups", groups.groups, groups.Groups, "groups that this broker coordinates", ROWS),
     Endpoint("/groups/{group}", groups.group, groups.GroupDetail, "one group: members, assignments, offsets and lag"),
@@ -98,7 +124,7 @@ ENDPOINTS: Final = (
         "settings of this broker",
         (*ROWS, Param("changed", "1: only those that differ from the default", "integer")),
     ),
-    Endpoint("/access", rest.access, rest.Access, "rules and quotas"),
+    Endpoint("/access", access.access, access.Access, "rules, users, delegation tokens and quotas; no secrets", ROWS),
 )
 
 

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ixion.broker.web.console.api.figures import in_short_turns
 from ixion.broker.web.console.changes import Change, Look, changes, look
+from ixion.broker.web.console.lags import STEP_S as LAG_STEP_S
+from ixion.broker.web.console.lags import Lags
 from ixion.broker.web.process import resident_bytes
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ class History:
         self.looks = 0  # so far; the last is at (looks - 1) % KEPT
         self._rings = {name: array("f", bytes(4 * KEPT)) for name, _ in CURVES}
         self._buckets: deque[dict[int, tuple[int, ...]]] = deque(maxlen=MINUTE + 1)
+        self.lags = Lags()
         self._last: Look | None = None
         self._counters: tuple[float, ...] = ()
         self._next_id = 1
@@ -134,6 +137,8 @@ class History:
         if before is not None:
             for change in changes(before, now):
                 self.add(change)
+        if (self.looks - 1) % (LAG_STEP_S // STEP_S) == 0:
+            await in_short_turns(self.lags.look(inside))
 
     def add(self, change: Change) -> None:
         self.events.append(Event(self._next_id, self._inside().clock_ms(), change.text[:300], change.link))

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ixion.broker.quota.quotas import Quotas
     from ixion.broker.replica.manager import ReplicaManager
     from ixion.broker.schedules.schedules import Schedules
+    from ixion.broker.security.credentials import ScramCredentials
+    from ixion.broker.security.tokens import Tokens
+    from ixion.broker.share.manager import ShareManager
     from ixion.broker.web.console.history import History
     from ixion.config.dynamic import DynamicConfig
     from ixion.purgatory.purgatory import DelayedOperationPurgatory
@@ -51,6 +54,9 @@ class Inside:
     purgatories: Callable[[], tuple[DelayedOperationPurgatory, ...]]
     groups: Callable[[], GroupCoordinator | None]
     transactions: Callable[[], TransactionCoordinator | None]
+    share_leaders: Callable[[], ShareManager | None]
+    credentials: ScramCredentials
+    tokens: Tokens
     authorizer: Authorizer | None
     ailments: Callable[[], list[str]]  # the problems of this broker, one line each
     history: History

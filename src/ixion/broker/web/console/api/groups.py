@@ -1,11 +1,13 @@
-"""Groups, classic and consumer: members, assignments, committed offsets and lag."""
+"""Groups, classic, consumer and share: members, assignments, offsets and lag."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict, TypeGuard
 
+from ixion.broker.coordinators.group.share.group import ShareGroup, ShareMember
 from ixion.broker.web.console.api.figures import Page, in_short_turns, matching, page_of, part
+from ixion.broker.web.console.api.share_groups import Shares, lag_here, shares
 from ixion.broker.web.console.api.topics import behind
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.request import HttpRequest
@@ -13,6 +15,8 @@ from ixion.broker.web.response import RefusedError
 from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
+    from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
+    from ixion.broker.coordinators.group.consumer.member import ConsumerMember
     from ixion.broker.coordinators.group.shard import Group, GroupShard
 
 MOST_MEMBERS: Final = 500
@@ -22,12 +26,12 @@ MOST_ASSIGNED: Final = 100  # partitions that are listed of a member
 
 class GroupRow(TypedDict):
     group: str
-    protocol: str  # classic or consumer
+    protocol: str  # classic, consumer or share
     state: str
     generation: int
     members: int
-    topics: int  # with committed offsets
-    lag: int
+    topics: int  # with committed offsets; of a share group, those that it reads
+    lag: int  # of a share group, on this broker only
 
 
 class Groups(TypedDict):
@@ -63,7 +67,9 @@ class GroupDetail(TypedDict):
     members: list[MemberRow]
     offsets_count: int
     offsets: list[OffsetRow]
+    shares: Shares | None  # of a share group, instead of offsets
     lag: int
+    lags: list[float]  # one a minute, the oldest first; the last is now
 
 
 async def groups(inside: Inside, request: HttpRequest) -> Groups:
@@ -87,15 +93,23 @@ def all_groups(inside: Inside) -> Steps[Mapping[str, Found]]:
     return found
 
 
+def lag_of(inside: Inside, shard: GroupShard, group: Group) -> Steps[int]:
+    if is_share(group):
+        return (yield from lag_here(inside, group))
+    offsets = shard.offsets.get(group.group_id)
+    lag = 0
+    for (topic, number), each in [] if offsets is None else list(offsets.committed.items()):
+        lag += behind(inside, topic, number, each.offset) or 0
+        yield
+    return lag
+
+
 def rows(inside: Inside, found: Sequence[Found]) -> Steps[list[GroupRow]]:
     made: list[GroupRow] = []
     for shard, group in found:
         offsets = shard.offsets.get(group.group_id)
         committed = {} if offsets is None else offsets.committed
-        lag = 0
-        for (topic, number), each in list(committed.items()):
-            lag += behind(inside, topic, number, each.offset) or 0
-            yield
+        lag = yield from lag_of(inside, shard, group)
         made.append(
             GroupRow(
                 group=group.group_id,
@@ -103,7 +117,7 @@ def rows(inside: Inside, found: Sequence[Found]) -> Steps[list[GroupRow]]:
                 state=group.state.value,
                 generation=generation_of(group),
                 members=len(group.members),
-                topics=len({topic for topic, _ in committed}),
+                topics=len(group.known) if is_share(group) else len({topic for topic, _ in committed}),
                 lag=lag,
             )
         )
@@ -111,12 +125,18 @@ def rows(inside: Inside, found: Sequence[Found]) -> Steps[list[GroupRow]]:
     return made
 
 
+def is_share(group: Group) -> TypeGuard[ShareGroup]:
+    return isinstance(group, ShareGroup)
+
+
 def protocol_of(group: Group) -> str:
+    if is_share(group):
+        return "share"
     return "classic" if hasattr(group, "generation") else "consumer"
 
 
 def generation_of(group: Group) -> int:
-    """Of a consumer group, its epoch."""
+    """Of a consumer or share group, its epoch."""
     return int(getattr(group, "generation", 0) or getattr(group, "epoch", 0))
 
 
@@ -127,7 +147,12 @@ async def group(inside: Inside, request: HttpRequest) -> GroupDetail:
     found = None if shard is None or shard.loading else shard.groups.get(name)
     if shard is None or found is None:
         raise RefusedError(404, f"this broker coordinates no group {name[:200]!r}")
-    return await in_short_turns(detail(inside, shard, found))
+    made = await in_short_turns(detail(inside, shard, found))
+    if is_share(found):
+        made["shares"] = in_flight = await shares(inside, found)
+        made["lag"] = in_flight["lag"]
+    made["lags"] = inside.history.lags.of(name, made["lag"])
+    return made
 
 
 def detail(inside: Inside, shard: GroupShard, found: Group) -> Steps[GroupDetail]:
@@ -153,11 +178,10 @@ def detail(inside: Inside, shard: GroupShard, found: Group) -> Steps[GroupDetail
                 )
             )
         yield
-    classic = isinstance(found, ClassicGroup)
     members = yield from (classic_members(found) if isinstance(found, ClassicGroup) else members_of(inside, found))
     return GroupDetail(
         group=found.group_id,
-        protocol="classic" if classic else "consumer",
+        protocol=protocol_of(found),
         state=found.state.value,
         generation=generation_of(found),
         assignor=(found.protocol_name or "") if isinstance(found, ClassicGroup) else "",
@@ -165,7 +189,9 @@ def detail(inside: Inside, shard: GroupShard, found: Group) -> Steps[GroupDetail
         members=members,
         offsets_count=len(committed),
         offsets=lines,
+        shares=None,
         lag=total,
+        lags=[],
     )
 
 
@@ -191,15 +217,15 @@ def classic_members(group: Group) -> Steps[list[MemberRow]]:
     return made
 
 
-def members_of(inside: Inside, group: Group) -> Steps[list[MemberRow]]:
-    from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
-
-    assert isinstance(group, ConsumerGroup)
+def members_of(inside: Inside, group: ConsumerGroup | ShareGroup) -> Steps[list[MemberRow]]:
     made: list[MemberRow] = []
-    for member in list(group.members.values())[:MOST_MEMBERS]:
+    members: list[ConsumerMember | ShareMember] = [*group.members.values()]
+    for member in members[:MOST_MEMBERS]:
+        about = member if isinstance(member, ShareMember) else member.subscription
+        found = member.assigned if isinstance(member, ShareMember) else member.current.assigned
         assigned: list[str] = []
         count = 0
-        for topic_id, numbers in member.current.assigned.items():
+        for topic_id, numbers in found.items():
             topic = inside.image.ids.get(topic_id)
             count += len(numbers)
             name = topic.name if topic else "?"
@@ -207,9 +233,9 @@ def members_of(inside: Inside, group: Group) -> Steps[list[MemberRow]]:
         made.append(
             MemberRow(
                 id=member.member_id,
-                instance_id=member.subscription.instance_id,
-                client_id=member.subscription.client_id,
-                host=member.subscription.client_host,
+                instance_id=None if isinstance(member, ShareMember) else member.subscription.instance_id,
+                client_id=about.client_id,
+                host=about.client_host,
                 assigned=assigned,
                 assigned_count=count,
             )

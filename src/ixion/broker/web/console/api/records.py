@@ -1,16 +1,13 @@
-"""The records of a topic: the newest, from an offset, from a time; and those that come, as a stream.
+"""The records of a topic: the newest, from an offset, from a time; with a text, with a key, or those that fit a filter.
 
-What one look may cost is bounded: in partitions, in bytes read, in records shown and in bytes of each. The log is read
-as a consumer reads it (`replica.fetch`), up to the high watermark; batches are inflated and searched on a worker
-thread, `AT_ONCE` looks at a time.
+What one look may cost is bounded: in partitions, in bytes read, in time, in records shown and in bytes of each
+(`cost`). The log is read as a consumer reads it (`replica.fetch`), up to the high watermark; batches are inflated and
+searched on a worker thread, a few looks at a time, and no longer than the browser waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-from base64 import b64encode
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -20,11 +17,15 @@ from ixion.broker.apis.k02_list_offsets import find
 from ixion.broker.log.view import Bound
 from ixion.broker.replica.fetch import FetchTerms, fetch
 from ixion.broker.replica.results import FetchResult, FetchWish
+from ixion.broker.web.console.api.cost import FILTER_LIMITS, Cost
 from ixion.broker.web.console.api.figures import in_short_turns
+from ixion.broker.web.console.api.record_rows import ALONE, IN_LISTS, RecordRow, Sizes, row_of
 from ixion.broker.web.console.api.topics import known
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.request import HttpRequest
-from ixion.broker.web.response import Outlet, RefusedError, Response, Stream
+from ixion.broker.web.response import RefusedError
+from ixion.clients.filter.parse import Filter, compiled
+from ixion.clients.filter.tokens import FilterError
 from ixion.clients.starts import ago_ms
 from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.records.batches import iter_complete_batches
@@ -41,41 +42,9 @@ SHOWN: Final = 50
 MOST_SHOWN: Final = 500
 MOST_PARTITIONS: Final = 32
 READ_BYTES: Final = 1 << 20  # of a partition at a time
-MOST_READS: Final = 8  # of a partition, to find records that match
-MOST_READS_IN_ALL: Final = 40
-TEXT_BYTES: Final = 2_000  # shown of a key, value or header in a list
-WHOLE_BYTES: Final = 1 << 20  # of a single record
-MOST_HEADERS: Final = 20
-HEADER_BYTES: Final = 300  # shown of a header in a list
-WHOLE_HEADER_BYTES: Final = 64 << 10
+WINDOWS: Final = 8  # of a search for the newest records, each four times as long as the one behind it
 LARGEST_READ: Final = 32 << 20  # a batch may be larger than what was asked for
 LIMITS: Final = InflateLimits(max_bytes=16 << 20, free_bytes=1 << 20)  # of a batch, inflated
-TAIL_WAIT_MS: Final = 15_000
-TAIL_PAUSE_S: Final = 0.25
-TAIL_BYTES: Final = 256 << 10
-TAIL_RECORDS: Final = 100  # of one event; what is left out is counted
-
-
-class Text(TypedDict):
-    kind: str  # json, text, bytes (as base64) or null
-    text: str
-    size: int
-    cut: bool
-
-
-class Header(TypedDict):
-    name: str
-    value: Text
-
-
-class RecordRow(TypedDict):
-    partition: int
-    offset: int
-    timestamp: int
-    key: Text
-    value: Text
-    headers: list[Header]
-    size: int
 
 
 class Place(TypedDict):
@@ -89,10 +58,14 @@ class Records(TypedDict):
     partition: int | None  # None: all
     places: list[Place]
     query: str
+    key: str
+    filter: str
     records: list[RecordRow]
     searched: int  # records that were looked at
+    too_long: int  # of these, those that the filter could not read, because they are too long
     complete: bool  # False: the search ended at its bounds
     next_offset: int | None  # of one partition: where the next page begins
+    searched_from: int | None  # of one partition, of the newest: where older records end
     not_here: list[int]  # partitions that other brokers lead
 
 
@@ -100,22 +73,61 @@ class Wanted(NamedTuple):
     topic: str
     numbers: Sequence[int]
     limit: int
-    text: str  # in lower case; empty: all
-    reads: Counter[str]  # so far, over all partitions
+    text: str  # in lower case; empty: any
+    key: bytes | None  # exactly; None: any
+    filter: Filter | None
+    sizes: Sizes
+    cost: Cost
+
+    @property
+    def all_fit(self) -> bool:
+        return not self.text and self.key is None and self.filter is None
+
+    def fits(self, record: Record, number: int) -> bool:
+        if self.key is not None and record.key != self.key:
+            return False
+        if self.text and not has_text(record, self.text):
+            return False
+        return self.filter is None or self.filter.fits(record, number)
 
 
-def wanted_of(inside: Inside, request: HttpRequest) -> tuple[TopicImage, Wanted, int]:
+def wanted_of(
+    inside: Inside, request: HttpRequest, sizes: Sizes = IN_LISTS, default: int = SHOWN, most: int = MOST_SHOWN
+) -> tuple[TopicImage, Wanted, int]:
     topic = known(inside, request)
     count = len(topic.partitions)
     number = request.number("partition", -1, -1, max(count - 1, 0))
-    numbers = range(min(count, MOST_PARTITIONS)) if number < 0 else (number,)
-    limit = request.number("limit", SHOWN, 1, MOST_SHOWN)
-    return topic, Wanted(topic.name, numbers, limit, request.query.get("q", "")[:200].lower(), Counter()), number
+    query = request.query
+    wanted = Wanted(
+        topic.name,
+        range(min(count, MOST_PARTITIONS)) if number < 0 else (number,),
+        request.number("limit", default, 1, most),
+        query.get("q", "")[:200].lower(),
+        query["key"].encode() if query.get("key") else None,
+        filter_of(query.get("filter", "")),
+        sizes,
+        Cost(),
+    )
+    return topic, wanted, number
+
+
+def filter_of(text: str) -> Filter | None:
+    if not text.strip():
+        return None
+    try:
+        return compiled(text, FILTER_LIMITS)
+    except FilterError as error:
+        raise RefusedError(400, f"the filter cannot be read: {error}") from None
 
 
 async def records(inside: Inside, request: HttpRequest) -> Records:
     topic, wanted, number = wanted_of(inside, request)
+    return await look(inside, request, topic, wanted, number)
+
+
+async def look(inside: Inside, request: HttpRequest, topic: TopicImage, wanted: Wanted, number: int) -> Records:
     offset = request.number("offset", -1, -1, 1 << 62)
+    before = request.number("before", -1, -1, 1 << 62)
     since_ms = time_of(request.query.get("since", ""))
     places, not_here = places_of(inside, topic, wanted.numbers)
     starts: dict[int, int] = {}
@@ -128,26 +140,30 @@ async def records(inside: Inside, request: HttpRequest) -> Records:
     found: list[RecordRow] = []
     searched = 0
     complete = True
-    next_offset = None
+    part = NOTHING
     for place in places:
         if newest:
-            part = await newest_of(inside, wanted, place)
+            part = await newest_of(inside, wanted, place, place["end"] if before < 0 else min(before, place["end"]))
         else:
             part = await forward_from(inside, wanted, place, starts[place["partition"]])
         found += part.rows
         searched += part.searched
         complete = complete and part.complete
-        next_offset = part.next_offset
     found.sort(key=lambda row: (-row["timestamp"], -row["offset"]) if newest else (row["timestamp"], row["offset"]))
+    alone = number >= 0 and bool(places)
     return Records(
         topic=topic.name,
         partition=None if number < 0 else number,
         places=places,
         query=wanted.text,
+        key=(wanted.key or b"").decode(),
+        filter="" if wanted.filter is None else wanted.filter.text,
         records=found[: wanted.limit],
         searched=searched,
+        too_long=0 if wanted.filter is None else wanted.filter.too_long,
         complete=complete and len(wanted.numbers) == (len(topic.partitions) if number < 0 else 1),
-        next_offset=next_offset if number >= 0 and not newest else None,
+        next_offset=part.next_offset if alone and not newest else None,
+        searched_from=part.next_offset if alone and newest else None,
         not_here=not_here,
     )
 
@@ -199,25 +215,33 @@ class Found(NamedTuple):
     rows: list[RecordRow]
     searched: int
     complete: bool
-    next_offset: int
+    next_offset: int  # of a look forward: where it goes on; of one backward: where it began
 
 
-async def newest_of(inside: Inside, wanted: Wanted, place: Place) -> Found:
-    """The last records: offsets may have gaps, so each look goes further back than the one before."""
+NOTHING: Final = Found([], 0, True, 0)
+
+
+async def newest_of(inside: Inside, wanted: Wanted, place: Place, upto: int) -> Found:
+    """The last records before an offset: offsets may have gaps, so each look goes further back than the one before."""
     back = wanted.limit
-    upto = place["end"]
     rows: list[RecordRow] = []
     searched = 0
-    for _ in range(MOST_READS):
+    complete = True
+    for _ in range(WINDOWS):
         if upto <= place["start"] or len(rows) >= wanted.limit:
             break
         start = max(upto - back, place["start"])
         part = await forward_from(inside, wanted._replace(limit=back), place, start, upto)
         rows = part.rows + rows
         searched += part.searched
+        if not part.complete:
+            complete = False
+            break
         upto = start
         back *= 4
-    return Found(rows[-wanted.limit :], searched, upto <= place["start"] or len(rows) >= wanted.limit, place["end"])
+    whole = complete and (upto <= place["start"] or len(rows) >= wanted.limit)
+    shown = rows[-wanted.limit :]
+    return Found(shown, searched, whole, upto if len(shown) == len(rows) else shown[0]["offset"])
 
 
 async def forward_from(inside: Inside, wanted: Wanted, place: Place, start: int, upto: int = -1) -> Found:
@@ -225,18 +249,14 @@ async def forward_from(inside: Inside, wanted: Wanted, place: Place, start: int,
     searched = 0
     offset = start
     end = place["end"] if upto < 0 else upto
-    for _ in range(MOST_READS):
-        if offset >= end or len(rows) >= wanted.limit:
-            break
-        if wanted.reads.total() >= max(MOST_READS_IN_ALL, len(wanted.numbers)):
-            break
-        wanted.reads["reads"] += 1
+    while offset < end and len(rows) < wanted.limit and not wanted.cost.is_over(len(wanted.numbers)):
+        wanted.cost.reads += 1
         result = await read(inside, wanted.topic, place["partition"], offset, READ_BYTES)
         part = await decoded(inside, result, wanted, offset, end, wanted.limit - len(rows))
-        if part.next_offset <= offset:
-            break
         rows += part.rows
         searched += part.searched
+        if part.next_offset <= offset:
+            break
         offset = part.next_offset
     return Found(rows, searched, offset >= end or len(rows) >= wanted.limit, offset)
 
@@ -273,11 +293,16 @@ async def on_thread(inside: Inside, work: Callable[[], T], what: str) -> T:
 
 async def decoded(inside: Inside, result: FetchResult, wanted: Wanted, start: int, end: int, limit: int) -> Found:
     what = f"{wanted.topic}-{result.wish.number} from {start}"
-    return await on_thread(inside, partial(decode, result, wanted, start, end, limit), what)
+    try:
+        return await on_thread(inside, partial(decode, result, wanted, start, end, limit), what)
+    except asyncio.CancelledError:
+        wanted.cost.gone = True  # the thread ends with its next records
+        raise
 
 
 def decode(result: FetchResult, wanted: Wanted, start: int, end: int, limit: int) -> Found:
     data = bytes_of(result)
+    number = result.wish.number
     rows: list[RecordRow] = []
     searched = 0
     offset = start
@@ -286,12 +311,15 @@ def decode(result: FetchResult, wanted: Wanted, start: int, end: int, limit: int
             continue
         if record.offset >= end:
             return Found(rows, searched, True, end)
-        if len(rows) >= limit:
+        if len(rows) >= limit or not wanted.cost.step():
             return Found(rows, searched, True, offset)
         searched += 1
         offset = record.offset + 1
-        if not wanted.text or fits(record, wanted.text):
-            rows.append(row_of(result.wish.number, record, TEXT_BYTES))
+        if wanted.fits(record, number):
+            row = row_of(number, record, wanted.sizes)
+            rows.append(row)
+            if not wanted.cost.shows(min(row["size"], wanted.sizes.text)):
+                return Found(rows, searched, True, offset)
     for batch in iter_complete_batches(data):
         offset = max(offset, batch.next_offset)  # behind markers, and what compaction removed
     return Found(rows, searched, True, offset)
@@ -310,7 +338,7 @@ def each_record(data: bytes) -> Iterator[Record]:
             yield from batch.records(LIMITS)
 
 
-def fits(record: Record, wanted: str) -> bool:
+def has_text(record: Record, wanted: str) -> bool:
     """Whether the key, the value or a header has the text; upper and lower case are the same."""
     needle = wanted.encode()
     for part in (record.key, record.value):
@@ -319,48 +347,6 @@ def fits(record: Record, wanted: str) -> bool:
     return any(
         wanted in name.lower() or (value is not None and needle in value.lower()) for name, value in record.headers
     )
-
-
-def row_of(number: int, record: Record, most: int) -> RecordRow:
-    headers = record.headers
-    header = HEADER_BYTES if most == TEXT_BYTES else WHOLE_HEADER_BYTES
-    return RecordRow(
-        partition=number,
-        offset=record.offset,
-        timestamp=record.timestamp,
-        key=text_of(record.key, most),
-        value=text_of(record.value, most),
-        headers=[Header(name=name[:200], value=text_of(value, header)) for name, value in headers[:MOST_HEADERS]],
-        size=max(record.key_size, 0) + max(record.value_size, 0),
-    )
-
-
-def text_of(data: bytes | None, most: int) -> Text:
-    if data is None:
-        return Text(kind="null", text="", size=0, cut=False)
-    part = data[:most]
-    cut = len(part) < len(data)
-    try:
-        text = part.decode() if not cut else part.decode(errors="strict")
-    except UnicodeDecodeError as error:
-        if not cut or error.start < most - 4:  # else a character was cut in two
-            return Text(kind="bytes", text=b64encode(part).decode(), size=len(data), cut=cut)
-        text = part[: error.start].decode()
-    if any(ord(each) < 32 and each not in "\t\n\r" for each in text[:200]):
-        return Text(kind="bytes", text=b64encode(part).decode(), size=len(data), cut=cut)
-    return Text(kind="json" if is_json(text, cut) else "text", text=text, size=len(data), cut=cut)
-
-
-def is_json(text: str, cut: bool) -> bool:
-    if not text.lstrip().startswith(("{", "[")):
-        return False
-    if cut:
-        return True  # it looks like it
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 async def record(inside: Inside, request: HttpRequest) -> RecordRow:
@@ -374,111 +360,9 @@ async def record(inside: Inside, request: HttpRequest) -> RecordRow:
 
     def pick() -> RecordRow | None:
         found = each_record(bytes_of(result))
-        return next((row_of(number, each, WHOLE_BYTES) for each in found if each.offset == offset), None)
+        return next((row_of(number, each, ALONE) for each in found if each.offset == offset), None)
 
     found = await on_thread(inside, pick, f"{topic.name}-{number} at {offset}")
     if found is None:
         raise RefusedError(404, "there is no record at this offset")
     return found
-
-
-async def tail(inside: Inside, request: HttpRequest) -> Stream:
-    """Records as they come. The id of an event is where each partition goes on, so a browser that reconnects misses
-    none."""
-    topic, wanted, _ = wanted_of(inside, request)
-    places, _ = places_of(inside, topic, wanted.numbers)
-    offsets = {place["partition"]: place["end"] for place in places}
-    for part in request.headers.get("last-event-id", request.query.get("after", ""))[:2000].split(","):
-        number, _, offset = part.partition(":")
-        if number.isdigit() and offset.isdigit() and len(offset) < 19 and int(number[:9]) in offsets:
-            offsets[int(number[:9])] = int(offset)
-
-    async def feed(outlet: Outlet) -> None:
-        await Tail(inside, wanted, offsets, outlet).run()
-
-    return Stream(feed)
-
-
-class Tail:
-    """One fetch waits for each partition; what comes is sent in one event every quarter of a second."""
-
-    def __init__(self, inside: Inside, wanted: Wanted, offsets: dict[int, int], outlet: Outlet) -> None:
-        self._inside = inside
-        self._wanted = wanted
-        self._offsets = offsets
-        self._outlet = outlet
-        self._rows: list[RecordRow] = []
-        self._left_out = 0
-        self._came = asyncio.Event()
-
-    async def run(self) -> None:
-        await self._outlet.send(b"retry: 2000\n\n")
-        async with asyncio.TaskGroup() as group:
-            for number in self._offsets:
-                group.create_task(self._follow(number))
-            while True:
-                try:
-                    async with asyncio.timeout(TAIL_WAIT_MS / 1000):
-                        await self._came.wait()
-                except TimeoutError:
-                    await self._outlet.send(b": still here\n\n")
-                    continue
-                self._came.clear()
-                rows, self._rows = self._rows, []
-                left_out, self._left_out = self._left_out, 0
-                rows.sort(key=lambda row: (row["timestamp"], row["offset"]))
-                data = json.dumps({"records": rows, "left_out": left_out}, ensure_ascii=False)
-                here = ",".join(f"{number}:{offset}" for number, offset in self._offsets.items())
-                await self._outlet.send(f"id: {here}\nevent: records\ndata: {data}\n\n".encode())
-                await asyncio.sleep(TAIL_PAUSE_S)
-
-    async def _follow(self, number: int) -> None:
-        wanted = self._wanted
-        while True:
-            offset = self._offsets[number]
-            result = await read(self._inside, wanted.topic, number, offset, TAIL_BYTES, TAIL_WAIT_MS)
-            if result.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                self._offsets[number] = max(result.log_start, 0)
-                await asyncio.sleep(TAIL_PAUSE_S)
-                continue
-            part = await decoded(self._inside, result, wanted, offset, 1 << 62, 1 << 30)
-            if part.next_offset > offset:
-                self._offsets[number] = part.next_offset
-                room = max(TAIL_RECORDS - len(self._rows), 0)
-                self._rows += part.rows[-room:] if room else []
-                self._left_out += max(len(part.rows) - room, 0)
-                if part.rows:
-                    self._came.set()
-                await asyncio.sleep(TAIL_PAUSE_S)
-
-
-async def export(inside: Inside, request: HttpRequest) -> Response:
-    """The records of a look as JSON Lines, in the form that `ixion produce` reads."""
-    found = await records(inside, request)
-    lines = [
-        json.dumps(
-            {
-                "topic": found["topic"],
-                "partition": row["partition"],
-                "offset": row["offset"],
-                "timestamp": row["timestamp"],
-                "key": exported(row["key"]),
-                "value": exported(row["value"]),
-                "headers": [[each["name"], exported(each["value"])] for each in row["headers"]],
-            },
-            ensure_ascii=False,
-        )
-        for row in found["records"]
-    ]
-    name = f"{found['topic']}.jsonl"
-    return Response(
-        "".join(f"{line}\n" for line in lines).encode(),
-        kind="application/x-ndjson",
-        headers=(("Content-Disposition", f'attachment; filename="{name}"'),),
-    )
-
-
-def exported(text: Text) -> Any:
-    if text["kind"] == "null":
-        return None
-    return {"base64": text["text"]} if text["kind"] == "bytes" else text["text"]

@@ -13,6 +13,7 @@ from ixion.config.table import BROKER_SETTINGS
 from ixion.timer.clock import system_clock
 from ixion.timer.turns import Steps
 
+MOST_MOVES: Final = 500
 MOST_LOOKED_AT: Final = 20_000  # rows that are searched for those that match
 
 
@@ -171,8 +172,19 @@ class BrokerRow(TypedDict):
     out_of_sync: int
 
 
+class Move(TypedDict):
+    topic: str
+    partition: int
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]
+    caught_up: list[int]  # those of `adding` that are in sync
+
+
 class Brokers(TypedDict):
     brokers: list[BrokerRow]
+    moves_count: int
+    moves: list[Move]  # of replicas, under way; the first of them
 
 
 async def brokers(inside: Inside, _request: HttpRequest) -> Brokers:
@@ -183,6 +195,8 @@ def broker_rows(inside: Inside) -> Steps[Brokers]:
     leads: dict[int, int] = {}
     has: dict[int, int] = {}
     lags: dict[int, int] = {}
+    moves: list[Move] = []
+    moving = 0
     for topic in list(inside.image.topics.values()):
         for partition in topic.partitions:
             leads[partition.leader] = leads.get(partition.leader, 0) + 1
@@ -190,9 +204,24 @@ def broker_rows(inside: Inside) -> Steps[Brokers]:
                 has[broker] = has.get(broker, 0) + 1
                 if broker not in partition.isr:
                     lags[broker] = lags.get(broker, 0) + 1
+            if partition.adding or partition.removing:
+                moving += 1
+                if len(moves) < MOST_MOVES:
+                    moves.append(
+                        Move(
+                            topic=topic.name,
+                            partition=partition.number,
+                            replicas=list(partition.replicas),
+                            adding=list(partition.adding),
+                            removing=list(partition.removing),
+                            caught_up=[each for each in partition.adding if each in partition.isr],
+                        )
+                    )
             yield
     known = inside.image.brokers
     return Brokers(
+        moves_count=moving,
+        moves=moves,
         brokers=[
             BrokerRow(
                 id=number,
@@ -208,7 +237,7 @@ def broker_rows(inside: Inside) -> Steps[Brokers]:
                 out_of_sync=lags.get(number, 0),
             )
             for number in sorted({*known, *has})
-        ]
+        ],
     )
 
 
@@ -256,26 +285,3 @@ def setting_rows(inside: Inside, names: list[str], changed_only: bool) -> Steps[
             )
         yield
     return found
-
-
-class QuotaRow(TypedDict):
-    user: str | None
-    client_id: str | None
-    limits: dict[str, float]
-
-
-class Access(TypedDict):
-    has_authorizer: bool
-    acls: int
-    quotas: list[QuotaRow]
-
-
-async def access(inside: Inside, _request: HttpRequest) -> Access:
-    return Access(
-        has_authorizer=inside.authorizer is not None,
-        acls=0 if inside.authorizer is None else inside.authorizer.rules.count,
-        quotas=[
-            QuotaRow(user=entity.user, client_id=entity.client_id, limits=dict(limits))
-            for entity, limits in list(inside.quotas.limits.entities.items())[:1000]
-        ],
-    )

@@ -6,9 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from ixion.broker.schedules.note import Kind, Note
-from ixion.broker.web.console.api.due import coming, counts
+from ixion.broker.web.console.api.due import Counts, coming, counts
 from ixion.broker.web.console.api.figures import Page, in_short_turns, page_of
-from ixion.broker.web.console.api.records import Text, on_thread, text_of
+from ixion.broker.web.console.api.record_rows import Text, text_of
+from ixion.broker.web.console.api.records import on_thread
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.request import HttpRequest
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ixion.broker.schedules.state import State
 
 MOST_DUE: Final = 200
+MOST_DAYS: Final = 60
 SHOWN_BYTES: Final = 300  # of a key or value
 
 
@@ -94,7 +96,7 @@ async def schedules(inside: Inside, request: HttpRequest) -> Schedules:
         failures=figures.failures,
         seconds=[Due(label=f"in {second} s", count=count) for second, count in enumerate(found.seconds)],
         hours=[Due(label=f"in {hour} h", count=count) for hour, count in enumerate(found.hours)],
-        days=[Due(label=f"in {day} days", count=count) for day, count in sorted(found.days.items())][:60],
+        days=[Due(label=f"in {day} days", count=found.days.get(day, 0)) for day in days_of(found)],
         page=page,
         schedules=[
             ScheduleRow(
@@ -109,6 +111,11 @@ async def schedules(inside: Inside, request: HttpRequest) -> Schedules:
             for each, state in states[page["start"] : page["start"] + page["limit"]]
         ],
     )
+
+
+def days_of(found: Counts) -> range:
+    """From tomorrow to the last day that has something, at most `MOST_DAYS`."""
+    return range(1, min(max(found.days, default=0), MOST_DAYS) + 1)
 
 
 async def due(inside: Inside, request: HttpRequest) -> ComingDue:

@@ -21,6 +21,7 @@ async function refresh() {
         }
       }
       for (const [id, by] of order) sort(id, by.column, by.down);
+      for (const [id, text] of narrowed) narrow(id, text);
       main.classList.remove("old");
     } catch {
       main.classList.add("old"); // the broker does not answer: what is shown is old
@@ -79,12 +80,44 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// Filters of the tables that come whole; long lists are filtered by the broker (the form in the heading).
+const narrowed = new Map(); // by table: the text
+
+function narrow(id, text) {
+  const body = document.getElementById(id);
+  if (!body) return;
+  const wanted = text.toLowerCase();
+  for (const row of body.rows) {
+    const text = [...row.cells].map((cell) => cell.textContent).join("  ");
+    row.hidden = !text.toLowerCase().includes(wanted);
+  }
+}
+
+function addFilters() {
+  const all = main.querySelector(".heading input[type=search]") !== null;
+  for (const body of main.querySelectorAll("tbody")) {
+    const region = body.closest(".scroll");
+    const isFirst = body === main.querySelector("tbody");
+    if (!region || (all && isFirst) || body.rows.length < 9 || narrowed.has(body.id)) continue;
+    const input = document.createElement("input");
+    input.type = "search";
+    input.className = "narrow";
+    input.placeholder = `filter ${region.getAttribute("aria-label")}`;
+    input.setAttribute("aria-label", input.placeholder);
+    input.addEventListener("input", () => { narrowed.set(body.id, input.value); narrow(body.id, input.value); });
+    narrowed.set(body.id, "");
+    const live = region.closest("[data-live]"); // outside of what a refresh replaces
+    (live ?? region).before(input);
+  }
+}
+addFilters();
+
 // Keys
 const keys = document.getElementById("keys");
 let going = 0; // when g was pressed
 
 function step(by) {
-  const rows = [...main.querySelectorAll("tbody tr, .records li")];
+  const rows = [...main.querySelectorAll("tbody tr:not([hidden]), .records li")];
   if (!rows.length) return;
   const at = rows.findIndex((row) => row.classList.contains("at"));
   const next = rows[Math.min(Math.max(at + by, 0), rows.length - 1)];
@@ -111,5 +144,5 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "?") keys.showModal();
   else if (event.key === "j") step(1);
   else if (event.key === "k") step(-1);
-  else if (event.key === "Enter" && event.target === document.body) main.querySelector("tr.at a")?.click();
+  else if (event.key === "Enter" && event.target === document.body) main.querySelector("tr.at a, li.at a")?.click();
 });

@@ -28,10 +28,12 @@ function text(found) {
 function row(each) {
   const made = element("li", "new");
   made.tabIndex = 0;
+  const place = element("a", "place", `${each.partition}:${each.offset}`);
+  place.href = `${list.dataset.rows}/${each.partition}/${each.offset}`;
   const when = each.timestamp >= 0 ? new Date(each.timestamp).toISOString().slice(11, 23) : "–";
   made.append(
     element("p", "where",
-      element("span", "place", `${each.partition}:${each.offset}`),
+      place,
       element("time", "", when),
       element("span", "dim", `${each.size.toLocaleString("en")} B`)),
   );

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from ixion.broker.web.console.api.groups import GroupDetail, Groups
+from ixion.broker.web.console.api.share_groups import Shares
+from ixion.broker.web.console.lags import STEP_S as LAG_STEP_S
 from ixion.broker.web.console.views.layout import Column, empty, facts, filtering, heading, pages, table, value, warn
 from ixion.broker.web.console.views.markup import Child, Safe, join, link, tag
+from ixion.broker.web.console.views.overview import curve
 from ixion.broker.web.console.views.words import NONE, clock, count, of
 
 QUIET = ("Stable", "Empty")
@@ -69,17 +73,27 @@ def group(found: GroupDetail, bootstrap: str) -> Safe:
                     ("lag", count(found["lag"])),
                 ],
             ),
+            tag("h2", "Lag of the last hour"),
+            tag(
+                "div",
+                curve("lag", "", found["lags"], LAG_STEP_S),
+                class_="curves one",
+                id="lags",
+                data_live=True,
+            ),
             tag("h2", "Members"),
             members(found, bootstrap),
-            tag("h2", "Committed offsets"),
-            offsets(found),
+            tag("h2", "Committed offsets" if found["shares"] is None else "Share partitions"),
+            offsets(found) if found["shares"] is None else shares(found["shares"]),
         ]
     )
 
 
 def members(found: GroupDetail, bootstrap: str) -> Safe:
     if not found["members"]:
-        body = empty("It has no members now.", f"ixion consume TOPIC --group {found['group']}{bootstrap}")
+        option = "--group" if found["shares"] is None else "--share"
+        command = f"ixion consume TOPIC {option} {shlex.quote(found['group'])}{bootstrap}"
+        body = empty("It has no members now.", command)
         return tag("div", body, id="members", data_live=True)
     columns = [Column("member"), Column("client"), Column("host"), Column("partitions", True), Column("assigned")]
     rows: list[Sequence[Child]] = [
@@ -96,6 +110,45 @@ def members(found: GroupDetail, bootstrap: str) -> Safe:
         for each in found["members"]
     ]
     return tag("div", table("member-rows", columns, rows, "members"), id="members", data_live=True)
+
+
+def shares(found: Shares) -> Safe:
+    """What a queue has delivered, and what waits."""
+    if not found["rows"]:
+        return tag("div", empty("Nothing was delivered to it yet."), id="offsets", data_live=True)
+    columns = [
+        Column("topic"),
+        Column("partition", True),
+        Column("start", True),
+        Column("end", True),
+        Column("lag", True),
+        Column("available again", True),
+        Column("held by members", True),
+        Column("deferred", True),
+    ]
+    rows: list[Sequence[Child]] = [
+        (
+            tag("a", each["topic"], href=link("topics", each["topic"])),
+            str(each["partition"]),
+            *(
+                value(count(number), number)
+                for number in (
+                    *(each["start"], each["end"], each["lag"]),
+                    *(each["available"], each["acquired"], each["deferred"]),
+                )
+            ),
+        )
+        for each in found["rows"]
+    ]
+    left = found["partitions"] - len(found["rows"])
+    return tag(
+        "div",
+        None if found["answered"] else tag("p", warn("The share coordinator did not answer for all of them.")),
+        table("offset-rows", columns, rows, "share partitions"),
+        tag("p", f"and {left:,} more", class_="about") if left else None,
+        id="offsets",
+        data_live=True,
+    )
 
 
 def offsets(found: GroupDetail) -> Safe:

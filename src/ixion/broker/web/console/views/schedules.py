@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from ixion.broker.web.console.api.schedules import ComingDue, Due, DueRow, Schedules
 from ixion.broker.web.console.views.layout import Column, empty, facts, filtering, heading, pages, table, value, warn
 from ixion.broker.web.console.views.markup import Child, Safe, join, link, tag
-from ixion.broker.web.console.views.topics import text
+from ixion.broker.web.console.views.records import text
 from ixion.broker.web.console.views.words import clock, count, size, span
 
 Rows = list[Sequence[Child]]
+LEAST_BARS = 14  # for which there is room in a histogram
 
 
 def schedules(found: Schedules, coming: ComingDue, bootstrap: str) -> Safe:
@@ -60,9 +61,15 @@ def schedules(found: Schedules, coming: ComingDue, bootstrap: str) -> Safe:
                     ("cancelled", count(found["cancelled"])),
                 ],
             ),
-            bars("the next minute", found["seconds"]),
-            bars("the next day", found["hours"]),
-            bars("later", found["days"]) if found["days"] else None,
+            tag(
+                "div",
+                bars("the next minute", found["seconds"]),
+                bars("the next day", found["hours"]),
+                bars("later", found["days"]) if found["days"] else None,
+                class_="histograms",
+                id="histograms",
+                data_live=True,
+            ),
             tag("h2", "Due next"),
             tag("div", due(coming["due"]), id="due", data_live=True),
             tag("h2", "Partitions"),
@@ -123,12 +130,10 @@ def bars(title: str, found: Sequence[Due]) -> Safe:
         tag(
             "svg",
             drawn,
-            viewBox=f"0 0 {4 * max(len(found), 1)} 40",
+            viewBox=f"0 0 {4 * max(len(found), LEAST_BARS)} 40",
             preserveAspectRatio="none",
             role="img",
             aria_label=f"{total:,} records due in {title}",
         ),
         class_="bars",
-        id=f"due-{title.replace(' ', '-')}",
-        data_live=True,
     )

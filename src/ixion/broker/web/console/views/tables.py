@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ixion.broker.web.console.api.rest import (
-    Access,
     Brokers,
     Connections,
     Producers,
@@ -130,7 +129,7 @@ def producers(found: Producers) -> Safe:
     return join([head, table("producers", columns, rows, "producers"), pages("/producers", page)])
 
 
-def brokers(found: Brokers) -> Safe:
+def brokers(found: Brokers, bootstrap: str) -> Safe:
     rows: Rows = [
         (
             [str(each["id"]), tag("span", " this one", class_="dim") if each["is_this"] else None],
@@ -158,6 +157,30 @@ def brokers(found: Brokers) -> Safe:
             heading("Brokers", of(len(found["brokers"]), "broker")),
             table("brokers", columns, rows, "brokers"),
             empty("This broker is alone. Three of them on this machine:", "ixion cluster up") if alone else None,
+            None if alone else tag("h2", "Moves under way"),
+            None if alone else tag("div", moves(found, bootstrap), id="moves", data_live=True),
+        ]
+    )
+
+
+def moves(found: Brokers, bootstrap: str) -> Safe:
+    if not found["moves"]:
+        return empty("No replica is being moved.", f"ixion cluster reassign TOPIC --to 1,2{bootstrap}")
+    rows: Rows = [
+        (
+            tag("a", f"{each['topic']}-{each['partition']}", href=link("topics", each["topic"])),
+            ", ".join(map(str, each["replicas"])),
+            ", ".join(f"{number}" + (" in sync" if number in each["caught_up"] else "") for number in each["adding"]),
+            ", ".join(map(str, each["removing"])),
+        )
+        for each in found["moves"]
+    ]
+    left = found["moves_count"] - len(found["moves"])
+    columns = [Column("partition"), Column("replicas"), Column("adding"), Column("removing")]
+    return join(
+        [
+            table("move-rows", columns, rows, "moves of replicas"),
+            tag("p", f"and {left:,} more", class_="about") if left else None,
         ]
     )
 
@@ -200,32 +223,3 @@ def shown(text: str | None, secret: bool) -> str:
     if secret:
         return "hidden"
     return NONE if text is None or text == "" else text
-
-
-def access(found: Access) -> Safe:
-    rows: Rows = [
-        (
-            each["user"] or "any",
-            each["client_id"] or "any",
-            ", ".join(f"{name} {limit:,.0f}" for name, limit in each["limits"].items()),
-        )
-        for each in found["quotas"]
-    ]
-    columns = [Column("user"), Column("client id"), Column("limits")]
-    rules = (
-        f"An authorizer decides by {of(found['acls'], 'rule')}."
-        if found["has_authorizer"]
-        else "There is no authorizer: every client may do everything."
-    )
-    return join(
-        [
-            heading("Access", rules),
-            tag("h2", "Quotas"),
-            table("quotas", columns, rows, "quotas")
-            if rows
-            else empty(
-                "No client has a quota.",
-                more="kafka-configs.sh and the admin clients of Kafka set quotas (AlterClientQuotas).",
-            ),
-        ]
-    )

@@ -1,10 +1,9 @@
-"""Topics, one topic, and its records."""
+"""Topics, and one topic."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ixion.broker.web.console.api.records import RecordRow, Records, Text
 from ixion.broker.web.console.api.topics import Topic, Topics
 from ixion.broker.web.console.views.layout import (
     Column,
@@ -18,7 +17,7 @@ from ixion.broker.web.console.views.layout import (
     warn,
 )
 from ixion.broker.web.console.views.markup import Child, Safe, join, link, tag
-from ixion.broker.web.console.views.words import clock, count, of, size
+from ixion.broker.web.console.views.words import count, of, size
 
 
 def topics(found: Topics, bootstrap: str) -> Safe:
@@ -159,111 +158,3 @@ def settings(found: Topic, bootstrap: str) -> Safe:
         for each in found["settings"]
     ]
     return table("settings", [Column("setting"), Column("value")], rows, "settings")
-
-
-def records(found: Records, given: dict[str, str], bootstrap: str) -> Safe:
-    name = found["topic"]
-    path = link("topics", name, "records")
-    total = sum(each["end"] - each["start"] for each in found["places"])
-    query = {key: given[key] for key in ("q", "partition", "offset", "since", "limit") if given.get(key)}
-    command = f"ixion consume {name} --exit-at-end"
-    if found["partition"] is not None:
-        command += f" --partition {found['partition']}"
-    return join(
-        [
-            heading(
-                [tag("a", name, href=link("topics", name)), " records"],
-                f"{of(total, 'offset')} in {of(len(found['places']), 'partition')}",
-            ),
-            tag(
-                "form",
-                field("search", "q", "text in key, value or header", found["query"]),
-                field("number", "partition", "partition", query.get("partition", ""), minimum=0),
-                field("number", "offset", "from offset", query.get("offset", ""), minimum=0),
-                field("text", "since", "time, or -10m", query.get("since", "")),
-                tag("button", "Look", type="submit"),
-                tag(
-                    "button",
-                    "Follow",
-                    type="button",
-                    id="follow",
-                    data_tail=link(
-                        "api", "v1", "topics", name, "tail", q=found["query"], partition=query.get("partition")
-                    ),
-                    hidden=True,
-                ),
-                tag("a", "Export", href=link("api", "v1", "topics", name, "export", **query), download=True),
-                action=path,
-                class_="filter wide",
-            ),
-            tag("p", summary(found), class_="about", id="summary", aria_live="polite"),
-            rows_of(found["records"]) if found["records"] else nothing(found, bootstrap),
-            further(found, query),
-            tag("p", "The same in a terminal: ", tag("code", command + bootstrap, data_copy=True), class_="about"),
-        ]
-    )
-
-
-def field(kind: str, name: str, what: str, shown: str, *, minimum: int | None = None) -> Safe:
-    return tag("input", type=kind, name=name, value=shown, placeholder=what, aria_label=what, min=minimum)
-
-
-def summary(found: Records) -> str:
-    if found["not_here"]:
-        there = ", ".join(map(str, found["not_here"]))
-        return f"Other brokers lead partitions {there}: their pages show these records."
-    if found["query"]:
-        rest = "" if found["complete"] else " The search ended there; give an offset to go on."
-        return f"{of(len(found['records']), 'record')} of {of(found['searched'], 'record')} searched.{rest}"
-    return "" if found["complete"] else "The newest of the partitions that one look covers."
-
-
-def nothing(found: Records, bootstrap: str) -> Safe:
-    if found["query"]:
-        body = empty("No record that was searched has this text.")
-    else:
-        body = empty("There is no record here.", f"echo hello | ixion produce {found['topic']}{bootstrap}")
-    return join([body, rows_of([])])
-
-
-def rows_of(found: Sequence[RecordRow]) -> Safe:
-    return tag(
-        "ol", [record(each) for each in found], class_="records", id="records", aria_label="records", data_rows=True
-    )
-
-
-def record(each: RecordRow) -> Safe:
-    """One record. The script of the tail makes the same elements."""
-    headers = [tag("div", tag("dt", header["name"]), tag("dd", text(header["value"]))) for header in each["headers"]]
-    return tag(
-        "li",
-        tag(
-            "p",
-            tag("span", f"{each['partition']}:{each['offset']}", class_="place"),
-            tag("time", clock(each["timestamp"]), title=str(each["timestamp"])),
-            tag("span", size(each["size"]), class_="dim"),
-            class_="where",
-        ),
-        tag("div", text(each["key"]), class_="key") if each["key"]["kind"] != "null" else None,
-        tag("div", text(each["value"]), class_="value"),
-        tag("dl", headers, class_="headers") if headers else None,
-        tabindex="0",
-    )
-
-
-def text(found: Text) -> Safe:
-    """Bytes that are no text are shown as base64."""
-    if found["kind"] == "null":
-        return tag("span", "null", class_="dim")
-    note = " … " + size(found["size"]) if found["cut"] else ""
-    kind = tag("span", "base64 ", class_="dim") if found["kind"] == "bytes" else None
-    return join([kind, tag("code", found["text"]), tag("span", note, class_="dim") if note else None])
-
-
-def further(found: Records, query: dict[str, str]) -> Safe | None:
-    following = found["next_offset"]
-    if following is None or not found["places"] or following >= found["places"][0]["end"]:
-        return None
-    rest = {name: given for name, given in query.items() if name not in ("offset", "since")}
-    segments = ("topics", found["topic"], "records")
-    return tag("p", tag("a", "later records →", href=link(*segments, **rest, offset=following)), class_="pages")
