@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from ixion.broker.share.states import ACKNOWLEDGED, ACQUIRED, ARCHIVED, AVAILABLE, DEFERRED, PENDING
+from ixion.broker.web.console.api.figures import in_short_turns
 from ixion.broker.web.console.inside import Inside
 from ixion.timer.turns import Steps
 
@@ -125,7 +126,7 @@ async def shares(inside: Inside, group: ShareGroup) -> Shares:
     return Shares(partitions=len(places), rows=rows, answered=answered, lag=total)
 
 
-async def starts(describe: partial[None], wanted: tuple[str, list[int]]) -> tuple[str, Sequence[StartOffset]]:
+async def starts(describe: partial[Steps[None]], wanted: tuple[str, list[int]]) -> tuple[str, Sequence[StartOffset]]:
     name, numbers = wanted
     future: asyncio.Future[Sequence[StartOffset]] = asyncio.get_running_loop().create_future()
 
@@ -133,5 +134,5 @@ async def starts(describe: partial[None], wanted: tuple[str, list[int]]) -> tupl
         if not future.done():
             future.set_result(lines)
 
-    describe(name, numbers, done)
+    await in_short_turns(describe(name, numbers, done))
     return name, await future
