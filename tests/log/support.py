@@ -101,7 +101,13 @@ class Box:
         return self.path / "orders-0"
 
     def open(
-        self, *, clean: bool = False, recovery_point: int = 0, log_start: int = 0, high_watermark: int = -1
+        self,
+        *,
+        clean: bool = False,
+        recovery_point: int = 0,
+        log_start: int = 0,
+        high_watermark: int = -1,
+        compacted_to: int = 0,
     ) -> Log:
         return open_log(
             directory=self.directory,
@@ -115,6 +121,7 @@ class Box:
             recovery_point=recovery_point,
             log_start=log_start,
             high_watermark=high_watermark,
+            compacted_to=compacted_to,
         )
 
 

@@ -51,6 +51,18 @@ def test_a_hole_between_dense_segments_is_no_damage(box: Box, policy: set[str]) 
     log.abandon()
 
 
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_hole_that_compaction_left_stays_when_the_topic_is_compacted_no_more(box: Box, compacted: bool) -> None:
+    records = fill(box)
+    short = logs(box)[2]
+    begin, end = int(short.stem), int(logs(box)[3].stem)
+    short.write_bytes(b"")  # as a loss of power leaves a file, or a compaction a segment whose records are superseded
+    log = box.open(recovery_point=0, compacted_to=end if compacted else end - 1)
+    assert stored(log) == [record for record in records if record[0] < begin or (compacted and record[0] >= end)]
+    assert bool(aside(box)) is not compacted
+    log.abandon()
+
+
 def test_a_hole_within_a_segment_is_no_damage(box: Box) -> None:
     log = box.open()
     log.append_as_follower(batch(b"a", base_offset=0) + batch(b"b", base_offset=7) + batch(b"c", base_offset=9))

@@ -20,6 +20,7 @@ import threading
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from ixion.broker.log.checkpoint import CLEANER_OFFSETS
 from ixion.broker.log.corrupt import CorruptFileError
 from ixion.broker.log.directory import LogDirectory
 from ixion.broker.log.log import Log
@@ -142,6 +143,7 @@ class DirectoryLoader:
                 recovery_point=directory.recovery_points.get(key, 0),
                 log_start=directory.log_starts.get(key, 0),
                 high_watermark=directory.high_watermarks.get(key, -1),
+                compacted_to=directory.checkpointed(CLEANER_OFFSETS).get(key, 0),
             )
             # The log may end before a checkpoint: a truncation was interrupted, or recovery cut off damaged batches.
             directory.state.lower_checkpoints(parsed.topic, parsed.partition, log.end_offset)

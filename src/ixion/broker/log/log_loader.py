@@ -7,8 +7,9 @@
    a cheap check.
 3. After an unclean stop, recover every segment from the recovery point on. At the first damage cut the log there, and
    set aside all later segments. So does a gap between two of these segments: a loss of power can leave an unsynced
-   file short or empty although a later one exists. Compaction leaves gaps, too, so a compacted topic may have them; and
-   where indexes without their log file show that it was removed, what comes later stays.
+   file short or empty although a later one exists. Compaction leaves gaps, too, so a compacted topic may have them, and
+   so may any log up to the offset to which it was once compacted; and where indexes without their log file show that
+   it was removed, what comes later stays.
 4. If the log ends below its log start (files are missing), set aside its segments and continue at the log start.
 5. Drop leader epochs beyond the end. If their checkpoint is lost or damaged, read them from the batches; recovery of
    every segment has done so already.
@@ -53,8 +54,9 @@ def open_log(
     recovery_point: int = 0,
     log_start: int = 0,
     high_watermark: int = -1,
+    compacted_to: int = 0,
 ) -> Log:
-    """Opens a partition, and creates its folder if it is missing. The three offsets come from the checkpoints."""
+    """Opens a partition, and creates its folder if it is missing. The four offsets come from the checkpoints."""
     log = Log(
         directory=directory,
         folder=folder,
@@ -75,11 +77,15 @@ def open_log(
         _load_segments(log, sizes, now_ms, clean, recovery_point, log_start)
         removed = {base for base, kinds in sizes.items() if LOG not in kinds}
         from_start = len(log.segments.from_offset(recovery_point)) == len(log.segments)
+
+        def has_lost(segment: Segment, later: list[Segment]) -> bool:
+            return _offsets_are_missing(log, segment, later, log_start, compacted_to, removed)
+
         if not clean:
-            recovered = _recover(log, recovery_point, log_start, replicated, removed)
+            recovered = _recover(log, recovery_point, log_start, replicated, has_lost)
         else:
             recovered = _ends_well(log) or _recover(
-                log, log.segments.active.base_offset, log_start, replicated, removed
+                log, log.segments.active.base_offset, log_start, replicated, has_lost
             )
         _set_offsets(log, clean and recovered, recovery_point, log_start, now_ms)
         if epochs_lost and (clean or not from_start):
@@ -227,8 +233,14 @@ def _ends_well(log: Log) -> bool:
     return True
 
 
-def _recover(log: Log, recovery_point: int, log_start: int, replicated: int, removed: set[int]) -> bool:
-    """False if the log was cut. `removed` are the base offsets of log files that are gone."""
+def _recover(
+    log: Log,
+    recovery_point: int,
+    log_start: int,
+    replicated: int,
+    has_lost: Callable[[Segment, list[Segment]], bool],
+) -> bool:
+    """False if the log was cut. `has_lost`: whether records are missing between a segment and those behind it."""
     unflushed = list(log.segments.from_offset(recovery_point))
     log.new_names = True  # recovery makes index files; the next flush must sync their names
     for number, segment in enumerate(unflushed):
@@ -239,7 +251,7 @@ def _recover(log: Log, recovery_point: int, log_start: int, replicated: int, rem
             log.producers.end_offset = segment.base_offset  # their state goes on from segment to segment
             damage = _read_batches(log, segment)
         later = unflushed[number + 1 :]
-        missing = damage is None and _offsets_are_missing(log, segment, later, log_start, removed)
+        missing = damage is None and has_lost(segment, later)
         if damage is not None or missing:
             # Cut the damage last: if this start is stopped halfway, the next one must find the damage again.
             _set_aside(log, later, "it comes after missing offsets" if missing else "it comes after the damage")
@@ -254,12 +266,18 @@ def _recover(log: Log, recovery_point: int, log_start: int, replicated: int, rem
     return True
 
 
-def _offsets_are_missing(log: Log, segment: Segment, later: list[Segment], log_start: int, removed: set[int]) -> bool:
-    """Whether records were lost between a segment, which is whole, and the next one."""
+def _offsets_are_missing(
+    log: Log, segment: Segment, later: list[Segment], log_start: int, compacted_to: int, removed: set[int]
+) -> bool:
+    """Whether records were lost between a segment, which is whole, and the next one.
+
+    A topic that is not compacted today may have been: up to `compacted_to` its segments are synced, and gaps are
+    records that were superseded. `removed` are the base offsets of log files that are gone.
+    """
     if not later or log.config.compact:
         return False
     end, begin = max(segment.next_offset(), log_start), later[0].base_offset
-    if end >= begin or end in removed:
+    if end >= begin or begin <= compacted_to or end in removed:
         return False
     logger.warning("%s has lost the offsets %d to %d; it is cut there", log.name, end, begin - 1)
     return True
