@@ -12,11 +12,11 @@ from ixion.broker.metadata.image import PartitionImage
 from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.broker.web.console.api import groups
 from ixion.broker.web.console.api.access import Access, access
-from ixion.broker.web.console.api.rest import Brokers, brokers
+from ixion.broker.web.console.api.brokers import Brokers, brokers
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.console.lags import KEPT, MOST, Lags
 from ixion.broker.web.console.views.access import access as access_view
-from ixion.broker.web.console.views.tables import brokers as brokers_view
+from ixion.broker.web.console.views.brokers import brokers as brokers_view
 from ixion.broker.web.request import HttpRequest
 from ixion.clients import Admin, Producer, ShareConsumer
 from ixion.clients.admin.configs import Resource

@@ -132,7 +132,7 @@ def test_the_command_shows_the_same(broker: Broker) -> None:
     assert "ixion consume orders -e --partition 1 --key c7 --filter" in body
     found = Records(
         topic="orders", partition=1, places=[], query="fa'il. <b>", key="c 7", filter="value.a or key", records=[],
-        searched=0, too_long=0, complete=True, next_offset=None, searched_from=None, not_here=[],
+        searched=0, too_long=0, complete=True, next_offset=None, searched_from=None, silent=[],
     )  # fmt: skip
     words = shlex.split(command(found, {"since": "2026-05-01T12:00"}))
     assert words[:8] == ["ixion", "consume", "orders", "-e", "--partition", "1", "-o", "@2026-05-01T12:00Z"]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ixion.broker.startup.parts import Parts
     from ixion.broker.web.console.history import History
     from ixion.broker.web.console.inside import Inside
+    from ixion.broker.web.console.others import Others
     from ixion.broker.web.response import Ask
     from ixion.broker.web.server import WebServer
 
@@ -28,6 +29,7 @@ class LateConsole:
         self._web = web
         self._history: History | None = None
         self._inside: Inside | None = None
+        self._others: Others | None = None
         self._ask: asyncio.Task[Ask] | None = None
         self._first_look = parts.timer.call_later(FIRST_LOOK_MS, self._look)
 
@@ -55,13 +57,18 @@ class LateConsole:
 
     def inside(self) -> Inside:
         if self._inside is None:
-            self._inside = make_inside(self._parts, self.history(), lambda: closed(self._parts, self._web))
+            self._others = make_others(self._parts)
+            self._inside = make_inside(
+                self._parts, self.history(), self._others, lambda: closed(self._parts, self._web)
+            )
         return self._inside
 
     def stop(self) -> None:
         self._first_look.cancel()
         if self._history is not None:
             self._history.stop()
+        if self._others is not None:
+            self._others.close()
 
 
 def import_code() -> None:
@@ -88,7 +95,26 @@ def closed(parts: Parts, web: WebServer) -> str:
     return ""
 
 
-def make_inside(parts: Parts, history: History, closed: Callable[[], str]) -> Inside:
+def make_others(parts: Parts) -> Others:
+    """Connections of their own: an answer that takes long must not hold up transactions."""
+    from ixion.broker.replica.broker_channels import BrokerChannels
+    from ixion.broker.web.console.others import Others
+    from ixion.config.listeners import listeners
+
+    def make() -> BrokerChannels | None:
+        from ixion.broker.startup.peers import connect_to
+
+        if parts.engine is not None:
+            return None
+        listener = listeners(parts.config.current).inter_broker
+        return BrokerChannels(
+            parts.image, listener, f"broker-{parts.node_id}-pages", connect_to(parts.config, listener)
+        )
+
+    return Others(parts.image, parts.node_id, make)
+
+
+def make_inside(parts: Parts, history: History, others: Others, closed: Callable[[], str]) -> Inside:
     from ixion import __version__
     from ixion.broker.network.request_times import BOUNDS_NS
     from ixion.broker.startup.pages import purgatories
@@ -125,6 +151,7 @@ def make_inside(parts: Parts, history: History, closed: Callable[[], str]) -> In
         authorizer=parts.authorizer,
         ailments=lambda: ailments(parts.logs),
         history=history,
+        others=others,
         closed=closed,
         working=asyncio.Semaphore(LOOKS_AT_ONCE),
     )

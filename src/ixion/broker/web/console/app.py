@@ -8,11 +8,23 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from ixion.broker.web.console.api import access, groups, overview, purgatories, records, rest, schedules, topics, wheel
+from ixion.broker.web.console.api import (
+    access,
+    brokers,
+    groups,
+    overview,
+    purgatories,
+    records,
+    rest,
+    schedules,
+    topics,
+    wheel,
+)
 from ixion.broker.web.console.endpoints import BASE, ENDPOINTS, Endpoint, answer, openapi
 from ixion.broker.web.console.files import Files
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.console.views import access as access_view
+from ixion.broker.web.console.views import brokers as brokers_view
 from ixion.broker.web.console.views import groups as group_views
 from ixion.broker.web.console.views import overview as overview_view
 from ixion.broker.web.console.views import records as record_views
@@ -84,7 +96,7 @@ VIEWS: Final = (
     View(
         "/schedules", schedules.view, lambda it, _, b: Shown("Schedules", schedule_views.schedules(it[0], it[1], b)), 2
     ),
-    View("/brokers", rest.brokers, lambda it, _, b: Shown("Brokers", tables.brokers(it, b)), 5),
+    View("/brokers", brokers.brokers, lambda it, _, b: Shown("Brokers", brokers_view.brokers(it, b)), 5),
     View("/settings", rest.settings, lambda it, _, __: Shown("Settings", tables.settings(it))),
     View("/access", access.access, lambda it, _, b: Shown("Access", access_view.access(it, b))),
 )

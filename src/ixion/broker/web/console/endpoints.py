@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints,
 from ixion.broker.web.console import streams
 from ixion.broker.web.console.api import (
     access,
+    brokers,
     export,
     groups,
     overview,
@@ -116,7 +117,7 @@ ENDPOINTS: Final = (
         "the delayed records that are due next",
         (Q, Param("limit", "records at most, up to 200", "integer")),
     ),
-    Endpoint("/brokers", rest.brokers, rest.Brokers, "the brokers of the cluster"),
+    Endpoint("/brokers", brokers.brokers, brokers.Brokers, "the brokers of the cluster, each asked"),
     Endpoint(
         "/settings",
         rest.settings,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ixion.broker.security.tokens import Tokens
     from ixion.broker.share.manager import ShareManager
     from ixion.broker.web.console.history import History
+    from ixion.broker.web.console.others import Others
     from ixion.config.dynamic import DynamicConfig
     from ixion.purgatory.purgatory import DelayedOperationPurgatory
     from ixion.timer.loop_timer import LoopTimer
@@ -60,5 +61,6 @@ class Inside:
     authorizer: Authorizer | None
     ailments: Callable[[], list[str]]  # the problems of this broker, one line each
     history: History
+    others: Others
     working: asyncio.Semaphore  # bounds the looks at records that worker threads do at a time
     closed: Callable[[], str]  # why the page shows nothing; empty: it does

@@ -17,6 +17,7 @@ from ixion.broker.apis.k02_list_offsets import find
 from ixion.broker.log.view import Bound
 from ixion.broker.replica.fetch import FetchTerms, fetch
 from ixion.broker.replica.results import FetchResult, FetchWish
+from ixion.broker.web.console.api import elsewhere
 from ixion.broker.web.console.api.cost import FILTER_LIMITS, Cost
 from ixion.broker.web.console.api.figures import in_short_turns
 from ixion.broker.web.console.api.record_rows import ALONE, IN_LISTS, RecordRow, Sizes, row_of
@@ -66,7 +67,7 @@ class Records(TypedDict):
     complete: bool  # False: the search ended at its bounds
     next_offset: int | None  # of one partition: where the next page begins
     searched_from: int | None  # of one partition, of the newest: where older records end
-    not_here: list[int]  # partitions that other brokers lead
+    silent: list[int]  # partitions whose leader does not answer
 
 
 class Wanted(NamedTuple):
@@ -129,7 +130,7 @@ async def look(inside: Inside, request: HttpRequest, topic: TopicImage, wanted: 
     offset = request.number("offset", -1, -1, 1 << 62)
     before = request.number("before", -1, -1, 1 << 62)
     since_ms = time_of(request.query.get("since", ""))
-    places, not_here = places_of(inside, topic, wanted.numbers)
+    places, silent = await places_of(inside, topic, wanted.numbers)
     starts: dict[int, int] = {}
     for place in places:
         if since_ms >= 0:
@@ -164,7 +165,7 @@ async def look(inside: Inside, request: HttpRequest, topic: TopicImage, wanted: 
         complete=complete and len(wanted.numbers) == (len(topic.partitions) if number < 0 else 1),
         next_offset=part.next_offset if alone and not newest else None,
         searched_from=part.next_offset if alone and newest else None,
-        not_here=not_here,
+        silent=silent,
     )
 
 
@@ -184,21 +185,44 @@ def time_of(text: str) -> int:
         raise RefusedError(400, f"{text!r} is no time: give one such as 2026-05-01T12:00 (UTC) or -10m") from None
 
 
-def places_of(inside: Inside, topic: TopicImage, numbers: Sequence[int]) -> tuple[list[Place], list[int]]:
+async def places_of(inside: Inside, topic: TopicImage, numbers: Sequence[int]) -> tuple[list[Place], list[int]]:
+    """Where the records of each partition begin and end; and the partitions whose leader does not answer."""
     places: list[Place] = []
-    not_here: list[int] = []
+    others: list[int] = []
     for number in numbers:
         partition = inside.replicas.partition(topic.name, number)
         if partition is None or not partition.leads:
-            not_here.append(number)
+            others.append(number)
         else:
             log = partition.log
             end = min(log.high_watermark, log.visible_end)
             places.append(Place(partition=number, start=log.log_start, end=max(end, log.log_start)))
-    return places, not_here
+    if not others:
+        return places, []
+    found = await elsewhere.ranges(inside, topic, others)
+    places += [Place(partition=number, start=each.start, end=each.end) for number, each in found.found.items()]
+    return sorted(places, key=lambda each: each["partition"]), found.silent
+
+
+def leader_elsewhere(inside: Inside, topic: str, number: int) -> int | None:
+    """The other broker that leads the partition; None: this one does, or there is no leader."""
+    partition = inside.replicas.partition(topic, number)
+    if partition is not None and partition.leads:
+        return None
+    image = inside.image.topics.get(topic)
+    leader = -1 if image is None or number >= len(image.partitions) else image.partitions[number].leader
+    return leader if leader >= 0 and leader != inside.node_id else None
 
 
 async def offset_at(inside: Inside, topic: str, place: Place, since_ms: int) -> int:
+    leader = leader_elsewhere(inside, topic, place["partition"])
+    if leader is not None:
+        try:
+            found = await elsewhere.offsets(inside, leader, topic, [place["partition"]], since_ms)
+        except KafkaError as error:
+            raise RefusedError(503, error.message or error.code.explanation) from error
+        at = found.get(place["partition"], -1)
+        return at if at >= 0 else place["end"]
     partition = inside.replicas.partition(topic, place["partition"])
     if partition is None:
         return place["end"]
@@ -262,7 +286,13 @@ async def forward_from(inside: Inside, wanted: Wanted, place: Place, start: int,
 
 
 async def read(inside: Inside, topic: str, number: int, offset: int, size: int, wait_ms: int = 0) -> FetchResult:
-    """As a consumer's fetch. It is taken back if the browser goes."""
+    """As a consumer's fetch, of the leader wherever it is. It is taken back if the browser goes."""
+    leader = leader_elsewhere(inside, topic, number)
+    if leader is not None:
+        try:
+            return checked(await elsewhere.read(inside, leader, topic, number, offset, size), topic)
+        except KafkaError as error:
+            raise RefusedError(503, f"{topic}-{number} cannot be read: {error.message or error.code}") from error
     future: asyncio.Future[FetchResult] = asyncio.get_running_loop().create_future()
     give_up: list[Any] = []
 
@@ -278,8 +308,12 @@ async def read(inside: Inside, topic: str, number: int, offset: int, size: int, 
         for each in give_up:
             each()
         raise
+    return checked(result, topic)
+
+
+def checked(result: FetchResult, topic: str) -> FetchResult:
     if result.code != ErrorCode.NONE and result.code != ErrorCode.OFFSET_OUT_OF_RANGE:
-        raise RefusedError(503, f"{topic}-{number} cannot be read: {result.code.explanation}")
+        raise RefusedError(503, f"{topic}-{result.wish.number} cannot be read: {result.code.explanation}")
     return result
 
 

@@ -13,7 +13,6 @@ from ixion.config.table import BROKER_SETTINGS
 from ixion.timer.clock import system_clock
 from ixion.timer.turns import Steps
 
-MOST_MOVES: Final = 500
 MOST_LOOKED_AT: Final = 20_000  # rows that are searched for those that match
 
 
@@ -159,86 +158,6 @@ def producer_rows(inside: Inside, wanted: str) -> Steps[list[ProducerRow]]:
                 yield
         yield
     return found
-
-
-class BrokerRow(TypedDict):
-    id: int
-    endpoints: list[str]
-    rack: str | None
-    is_this: bool
-    is_controller: bool
-    leaders: int
-    replicas: int
-    out_of_sync: int
-
-
-class Move(TypedDict):
-    topic: str
-    partition: int
-    replicas: list[int]
-    adding: list[int]
-    removing: list[int]
-    caught_up: list[int]  # those of `adding` that are in sync
-
-
-class Brokers(TypedDict):
-    brokers: list[BrokerRow]
-    moves_count: int
-    moves: list[Move]  # of replicas, under way; the first of them
-
-
-async def brokers(inside: Inside, _request: HttpRequest) -> Brokers:
-    return await inside.history.shared("brokers", lambda: in_short_turns(broker_rows(inside)))
-
-
-def broker_rows(inside: Inside) -> Steps[Brokers]:
-    leads: dict[int, int] = {}
-    has: dict[int, int] = {}
-    lags: dict[int, int] = {}
-    moves: list[Move] = []
-    moving = 0
-    for topic in list(inside.image.topics.values()):
-        for partition in topic.partitions:
-            leads[partition.leader] = leads.get(partition.leader, 0) + 1
-            for broker in partition.replicas:
-                has[broker] = has.get(broker, 0) + 1
-                if broker not in partition.isr:
-                    lags[broker] = lags.get(broker, 0) + 1
-            if partition.adding or partition.removing:
-                moving += 1
-                if len(moves) < MOST_MOVES:
-                    moves.append(
-                        Move(
-                            topic=topic.name,
-                            partition=partition.number,
-                            replicas=list(partition.replicas),
-                            adding=list(partition.adding),
-                            removing=list(partition.removing),
-                            caught_up=[each for each in partition.adding if each in partition.isr],
-                        )
-                    )
-            yield
-    known = inside.image.brokers
-    return Brokers(
-        moves_count=moving,
-        moves=moves,
-        brokers=[
-            BrokerRow(
-                id=number,
-                endpoints=[
-                    f"{name}://{host}:{port}"
-                    for name, (host, port) in (known[number].endpoints.items() if number in known else ())
-                ],
-                rack=known[number].rack if number in known else None,
-                is_this=number == inside.node_id,
-                is_controller=number == inside.image.controller_id,
-                leaders=leads.get(number, 0),
-                replicas=has.get(number, 0),
-                out_of_sync=lags.get(number, 0),
-            )
-            for number in sorted({*known, *has})
-        ],
-    )
 
 
 class BrokerSetting(TypedDict):

@@ -8,14 +8,15 @@ from typing import Final
 
 from ixion.broker.web.console.api.cost import Cost
 from ixion.broker.web.console.api.record_rows import RecordRow
-from ixion.broker.web.console.api.records import Wanted, decoded, places_of, read, wanted_of
+from ixion.broker.web.console.api.records import Wanted, decoded, leader_elsewhere, places_of, read, wanted_of
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.request import HttpRequest
-from ixion.broker.web.response import Outlet, Stream
+from ixion.broker.web.response import Outlet, RefusedError, Stream
 from ixion.language.model.errors import ErrorCode
 
 TAIL_WAIT_MS: Final = 15_000
 TAIL_PAUSE_S: Final = 0.25
+ELSEWHERE_PAUSE_S: Final = 1.0
 TAIL_BYTES: Final = 256 << 10
 TAIL_RECORDS: Final = 100  # of one event; what is left out is counted
 
@@ -24,7 +25,7 @@ async def tail(inside: Inside, request: HttpRequest) -> Stream:
     """Records as they come. The id of an event is where each partition goes on, so a browser that reconnects misses
     none."""
     topic, wanted, _ = wanted_of(inside, request)
-    places, _ = places_of(inside, topic, wanted.numbers)
+    places, _ = await places_of(inside, topic, wanted.numbers)
     offsets = {place["partition"]: place["end"] for place in places}
     for part in request.headers.get("last-event-id", request.query.get("after", ""))[:2000].split(","):
         number, _, offset = part.partition(":")
@@ -74,10 +75,17 @@ class Tail:
         wanted = self._wanted
         while True:
             offset = self._offsets[number]
-            result = await read(self._inside, wanted.topic, number, offset, TAIL_BYTES, TAIL_WAIT_MS)
+            try:
+                result = await read(self._inside, wanted.topic, number, offset, TAIL_BYTES, TAIL_WAIT_MS)
+            except RefusedError:  # its leader changes, or does not answer
+                await asyncio.sleep(ELSEWHERE_PAUSE_S)
+                continue
             if result.code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._offsets[number] = max(result.log_start, 0)
                 await asyncio.sleep(TAIL_PAUSE_S)
+                continue
+            if leader_elsewhere(self._inside, wanted.topic, number) is not None and not len(result.records):
+                await asyncio.sleep(ELSEWHERE_PAUSE_S)  # a fetch that waits would hold up all others to that broker
                 continue
             part = await decoded(self._inside, result, wanted._replace(cost=Cost()), offset, 1 << 62, 1 << 30)
             if part.next_offset > offset:

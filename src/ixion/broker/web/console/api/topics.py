@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ixion.broker.metadata.image import PartitionImage, TopicImage
 
 MOST_GROUPS: Final = 50  # shown with a topic
+ASKED_S: Final = 3.0  # answers of other brokers are shown for so long
 
 
 class TopicRow(TypedDict):
@@ -43,13 +45,14 @@ class PartitionRow(TypedDict):
     replicas: list[int]
     isr: list[int]
     offline: list[int]
-    start: int | None  # None: no replica on this broker
+    start: int | None  # None: no replica on this broker, and no answer of its leader
     end: int | None
     high_watermark: int | None
     stable: int | None
     bytes: int | None
     segments: int | None
     producers: int | None
+    silent: bool  # there is no replica here, and its leader did not answer
 
 
 class GroupLag(TypedDict):
@@ -128,12 +131,14 @@ async def topic(inside: Inside, request: HttpRequest) -> Topic:
     found = known(inside, request)
     page = page_of(request, len(found.partitions))
     shown = found.partitions[page["start"] : page["start"] + page["limit"]]
+    partitions = [partition_row(inside, found.name, each) for each in shown]
+    await fill_in(inside, found, [each for each in partitions if each["end"] is None])
     return Topic(
         name=found.name,
         id=found.topic_id.hex(),
         internal=found.name in INTERNAL,
         page=page,
-        partitions=[partition_row(inside, found.name, each) for each in shown],
+        partitions=partitions,
         settings=[
             SettingRow(name=each.name, value=each.value, source=each.source.name)
             for name in TOPIC_SETTINGS
@@ -141,6 +146,26 @@ async def topic(inside: Inside, request: HttpRequest) -> Topic:
         ],
         groups=await in_short_turns(lags(inside, found)),
     )
+
+
+async def fill_in(inside: Inside, topic: TopicImage, rows: list[PartitionRow]) -> None:
+    """What leaders on other brokers say of partitions that have no replica here."""
+    from ixion.broker.web.console.api.elsewhere import ranges, sizes
+
+    numbers = [each["number"] for each in rows]
+    if not numbers or not inside.others.there():
+        return
+    name = f"elsewhere {topic.name!r} {numbers[0]} {numbers[-1]}"
+    found, bytes_of = await inside.history.shared(
+        name, lambda: asyncio.gather(ranges(inside, topic, numbers), sizes(inside, topic, numbers)), ASKED_S
+    )
+    for row in rows:
+        part = found.found.get(row["number"])
+        row["silent"] = part is None
+        row["bytes"] = bytes_of.get(row["number"])
+        if part is not None:
+            row["start"], row["end"] = part
+            row["high_watermark"] = part.end
 
 
 def partition_row(inside: Inside, name: str, partition: PartitionImage) -> PartitionRow:
@@ -160,6 +185,7 @@ def partition_row(inside: Inside, name: str, partition: PartitionImage) -> Parti
         bytes=None if log is None else log.size,
         segments=None if log is None else len(log.segments),
         producers=None if log is None else len(log.producers.producers),
+        silent=False,
     )
 
 

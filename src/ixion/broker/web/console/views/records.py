@@ -109,9 +109,9 @@ def field(kind: str, name: str, what: str, shown: str, *, minimum: int | None = 
 
 def summary(found: Records) -> str:
     said = []
-    if found["not_here"]:
-        there = ", ".join(map(str, found["not_here"]))
-        said.append(f"Other brokers lead partitions {there}: their pages show these records.")
+    if found["silent"]:
+        there = ", ".join(map(str, found["silent"]))
+        said.append(f"The leaders of partitions {there} do not answer.")
     if found["query"] or found["key"] or found["filter"]:
         said.append(f"{of(len(found['records']), 'record')} of {of(found['searched'], 'record')} searched.")
         if found["too_long"]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ixion.broker.web.console.api.rest import (
-    Brokers,
     Connections,
     Producers,
     Settings,
@@ -13,7 +12,7 @@ from ixion.broker.web.console.api.rest import (
 )
 from ixion.broker.web.console.views.layout import Column, empty, filtering, heading, pages, table, value, warn
 from ixion.broker.web.console.views.markup import Child, Safe, join, link, tag
-from ixion.broker.web.console.views.words import NONE, clock, count, of, span
+from ixion.broker.web.console.views.words import NONE, clock, of, span
 
 Rows = list[Sequence[Child]]
 
@@ -127,62 +126,6 @@ def producers(found: Producers) -> Safe:
         for each in found["producers"]
     ]
     return join([head, table("producers", columns, rows, "producers"), pages("/producers", page)])
-
-
-def brokers(found: Brokers, bootstrap: str) -> Safe:
-    rows: Rows = [
-        (
-            [str(each["id"]), tag("span", " this one", class_="dim") if each["is_this"] else None],
-            ", ".join(each["endpoints"]) or warn("not registered"),
-            each["rack"] or NONE,
-            "controller" if each["is_controller"] else "",
-            each["leaders"],
-            each["replicas"],
-            warn(count(each["out_of_sync"])) if each["out_of_sync"] else "0",
-        )
-        for each in found["brokers"]
-    ]
-    columns = [
-        Column("broker"),
-        Column("listeners"),
-        Column("rack"),
-        Column("role"),
-        Column("leads", True),
-        Column("replicas", True),
-        Column("not in sync", True),
-    ]
-    alone = len(found["brokers"]) == 1
-    return join(
-        [
-            heading("Brokers", of(len(found["brokers"]), "broker")),
-            table("brokers", columns, rows, "brokers"),
-            empty("This broker is alone. Three of them on this machine:", "ixion cluster up") if alone else None,
-            None if alone else tag("h2", "Moves under way"),
-            None if alone else tag("div", moves(found, bootstrap), id="moves", data_live=True),
-        ]
-    )
-
-
-def moves(found: Brokers, bootstrap: str) -> Safe:
-    if not found["moves"]:
-        return empty("No replica is being moved.", f"ixion cluster reassign TOPIC --to 1,2{bootstrap}")
-    rows: Rows = [
-        (
-            tag("a", f"{each['topic']}-{each['partition']}", href=link("topics", each["topic"])),
-            ", ".join(map(str, each["replicas"])),
-            ", ".join(f"{number}" + (" in sync" if number in each["caught_up"] else "") for number in each["adding"]),
-            ", ".join(map(str, each["removing"])),
-        )
-        for each in found["moves"]
-    ]
-    left = found["moves_count"] - len(found["moves"])
-    columns = [Column("partition"), Column("replicas"), Column("adding"), Column("removing")]
-    return join(
-        [
-            table("move-rows", columns, rows, "moves of replicas"),
-            tag("p", f"and {left:,} more", class_="about") if left else None,
-        ]
-    )
 
 
 def settings(found: Settings) -> Safe:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ixion.broker.web.console.api.topics import Topic, Topics
+from ixion.broker.web.console.api.topics import PartitionRow, Topic, Topics
 from ixion.broker.web.console.views.layout import (
     Column,
     empty,
@@ -82,8 +82,8 @@ def topic(found: Topic, bootstrap: str) -> Safe:
                 "figures",
                 [
                     ("partitions", count(found["page"]["total"])),
-                    ("records here", count(records)),
-                    ("size here", size(sum(each["bytes"] or 0 for each in kept))),
+                    ("records", count(records)),
+                    ("size", size(sum(each["bytes"] or 0 for each in kept))),
                     ("id", tag("code", found["id"])),
                 ],
             ),
@@ -114,7 +114,7 @@ def partitions(found: Topic) -> Safe:
     rows: list[Sequence[Child]] = [
         (
             tag("a", str(each["number"]), href=link("topics", found["name"], "records", partition=each["number"])),
-            str(each["leader"]) if each["leader"] >= 0 else warn("none"),
+            leader(each),
             ", ".join(map(str, each["replicas"])),
             in_sync(each["isr"], each["replicas"]),
             count(each["start"]),
@@ -127,6 +127,12 @@ def partitions(found: Topic) -> Safe:
         for each in found["partitions"]
     ]
     return table("partitions", columns, rows, "partitions")
+
+
+def leader(each: PartitionRow) -> Child:
+    if each["leader"] < 0:
+        return warn("none")
+    return warn(f"{each['leader']} does not answer") if each["silent"] else str(each["leader"])
 
 
 def in_sync(isr: list[int], replicas: list[int]) -> Child:
