@@ -6,7 +6,9 @@ from ixion.broker.log.prepare import Origin
 from ixion.broker.share.acknowledgement import ACCEPT, REJECT, RELEASE, RENEW
 from ixion.broker.share.terms import Backoff, Terms
 from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.records.compression import Codec
 from tests.log.support import batch, marker
+from tests.replica.world import HeldWorkers
 from tests.share.world import ShareWorld, code_of, offsets_in, pieces
 
 TEN = [b"v"] * 10
@@ -62,6 +64,21 @@ def test_a_release_wakes_one_of_several_waiting_fetches(world: ShareWorld) -> No
     world.persister.let_go()
     assert [len(each) for each in waiting] == [1, 0, 0]
     assert pieces(waiting[0][0]) == [(0, 9, 2)]
+
+
+def test_a_start_by_time_in_a_batch_that_takes_long_is_found_on_a_worker_thread(world: ShareWorld) -> None:
+    held = HeldWorkers()
+    world.replicas.fair_workers._make_pool = lambda _count, _name: held
+    world.terms = Terms(back_ms=1_000)
+    world.produce(records=batch(b"old", timestamp=world.now_ms() - 5_000))
+    world.produce(records=batch(bytes(600_000), timestamp=world.now_ms(), codec=Codec.GZIP))
+    waiting = world.share_fetch(wait_ms=10_000)
+    world.settle()
+    assert len(held.waiting) == 1
+    assert waiting == []
+    held.work()
+    world.settle()
+    assert [pieces(each) for each in waiting] == [[(1, 1, 1)]]
 
 
 def test_a_fetch_answers_at_its_timeout_with_nothing(world: ShareWorld) -> None:

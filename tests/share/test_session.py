@@ -26,6 +26,26 @@ def test_sessions_have_a_budget_in_bytes(monkeypatch: pytest.MonkeyPatch) -> Non
     assert kept.bytes == 0
 
 
+def test_long_names_of_groups_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MOST_BYTES", 400_000)
+    kept = ShareSessions(100)
+    long = "\N{HATCHING CHICK}" * 32_000
+    for number in range(3):
+        assert kept.begin((f"{number}{long}", "m"), "", []) is not None
+    assert kept.begin((f"3{long}", "m"), "", []) is None
+    assert kept.begin((f"2{long}", "m"), "", []) is not None, "in place of the one before"
+
+
+def test_a_session_that_cannot_be_replaced_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MOST_BYTES", 20_000)
+    kept = ShareSessions(100)
+    one = kept.begin(("g", "m"), "", places(2))
+    assert kept.begin(("g", "m"), "", places(20)) is None
+    assert one is not None
+    assert one.open
+    assert kept.get(("g", "m"), "") is one
+
+
 def test_sessions_are_limited_in_number() -> None:
     kept = ShareSessions(2)
     assert kept.begin(("g", "one"), "", []) is not None

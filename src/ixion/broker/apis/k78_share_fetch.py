@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from ixion.broker.acl.numbers import GROUP, READ
 from ixion.broker.apis.call import Call, Handle, Outcome
 from ixion.broker.apis.guards.guard import IN_HANDLER
 from ixion.broker.apis.repeats import NUMBERS, once
@@ -44,6 +45,9 @@ from ixion.language.protocol.messages.k78_share_fetch import (
     ShareFetchResponse,
 )
 from ixion.language.wire.answer import LATER
+
+if TYPE_CHECKING:
+    from ixion.broker.acl.rights import Rights
 
 logger = logging.getLogger(__name__)
 
@@ -92,29 +96,25 @@ class ShareFetchHandler:
             else:
                 session = self.calls.session_of(call, group, member, epoch)
                 if epoch != FINAL_EPOCH:
-                    self._go_on(session, request)
+                    self._go_on(call, session, request)
         except KafkaError as error:
             return refusal(error)
         fetching = Fetching(self, call, request, session)
-        fetching.acknowledge()
-        if epoch == FINAL_EPOCH:
-            self.calls.shares.end_session(session)
-            fetching.fetched({})
-        else:
-            fetching.fetch()
+
+        def then() -> None:
+            if epoch == FINAL_EPOCH:
+                self.calls.shares.end_session(session)
+            if session.open:
+                fetching.fetch()
+            else:  # also if it has ended meanwhile: nobody would release what it acquired
+                fetching.fetched({})
+
+        fetching.acknowledge(then)
         return fetching.outcome()
 
     def _begin(self, call: Call, request: ShareFetchRequest, group: str, member: str) -> ShareSession | None:
-        places = places_of(request)
-        known: dict[bytes, tuple[str, ErrorCode]] = {}
-        if call.rights is not None:  # what the client may not read is answered, and not remembered
-            places = [
-                place
-                for place in places
-                if self.calls.topic_of(place[0], call.rights, known)[1] != ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            ]
         shares = self.calls.shares
-        session = shares.begin_session((group, member), call.principal, places)
+        session = shares.begin_session((group, member), call.principal, self._allowed(call, request))
         if session is not None:
             connection = call.request.connection
             begun = session
@@ -129,9 +129,19 @@ class ShareFetchHandler:
             connection.on_closed(end)
         return session
 
-    def _go_on(self, session: ShareSession, request: ShareFetchRequest) -> None:
+    def _allowed(self, call: Call, request: ShareFetchRequest) -> list[Place]:
+        """What the client may not read is answered, and not remembered."""
+        places = places_of(request)
+        rights = call.rights
+        if rights is None:
+            return places
+        known: dict[bytes, tuple[str, ErrorCode]] = {}
+        refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return [place for place in places if self.calls.topic_of(place[0], rights, known)[1] != refused]
+
+    def _go_on(self, call: Call, session: ShareSession, request: ShareFetchRequest) -> None:
         forgotten = [(topic.topic_id, number) for topic in request.forgotten_topics_data for number in topic.partitions]
-        if not self.calls.shares.sessions.change(session, places_of(request), forgotten):
+        if not self.calls.shares.sessions.change(session, self._allowed(call, request), forgotten):
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED, "share sessions have no room for more partitions")
         session.advance()
 
@@ -164,8 +174,10 @@ class Fetching:
         self._results: Results | None = None
         self._response: ShareFetchResponse | None = None
         self._later = False
+        rights = call.rights
+        self._rights_version = -1 if rights is None else rights.version
 
-    def acknowledge(self) -> None:
+    def acknowledge(self, then: Callable[[], None]) -> None:
         wanted = [
             ((topic.topic_id, each.partition_index), each.acknowledgement_batches)
             for topic in self._request.topics
@@ -173,9 +185,12 @@ class Fetching:
             if each.acknowledgement_batches
         ]
         if wanted:
-            Acknowledging(self._calls, self._session, self._call.rights, self._renews, self._acknowledged).run(wanted)
+            call = self._call
+            acknowledging = Acknowledging(self._calls, self._session, call.rights, self._renews, self._acknowledged)
+            acknowledging.run(call.request.lane, wanted, then)
         else:
             self._verdicts = {}
+            then()
 
     def _acknowledged(self, verdicts: Verdicts) -> None:
         self._verdicts = verdicts
@@ -222,9 +237,25 @@ class Fetching:
     def _finish(self) -> None:
         if self._verdicts is None or self._results is None:
             return
-        self._response = self._answer(self._verdicts, self._results)
+        rights = self._call.rights
+        if rights is None or rights.version == self._rights_version:
+            self._response = self._answer(self._verdicts, self._results)
+        elif not rights.may(READ, GROUP, self._session.group):
+            self._response = refusal(KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "the right was taken away"))
+        else:
+            self._response = self._answer(self._verdicts, self._still_allowed(rights, self._results))
         if self._later:
             self._call.respond(self._response)
+
+    def _still_allowed(self, rights: Rights, results: Results) -> Results:
+        """The results, without what the member may no longer read: the rules have changed while the fetch waited. Their
+        locks expire."""
+        known: dict[bytes, tuple[str, ErrorCode]] = {}
+        kept: Results = {}
+        for place, result in results.items():
+            refused = self._calls.topic_of(place[0], rights, known)[1]
+            kept[place] = ShareResult(refused) if refused == ErrorCode.TOPIC_AUTHORIZATION_FAILED else result
+        return kept
 
     def outcome(self) -> Outcome:
         if self._response is not None:

@@ -74,9 +74,14 @@ class ShareAcknowledge:
             for topic in request.topics
             for each in topic.partitions
         ]
-        Acknowledging(calls, session, call.rights, request.is_renew_ack, answering.done).run(wanted)
-        if epoch == FINAL_EPOCH:
-            calls.shares.end_session(session)
+
+        def then() -> None:
+            if epoch == FINAL_EPOCH:
+                calls.shares.end_session(session)
+            answering.applied()
+
+        acknowledging = Acknowledging(calls, session, call.rights, request.is_renew_ack, answering.done)
+        acknowledging.run(call.request.lane, wanted, then)
         return answering.outcome()
 
 
@@ -89,6 +94,13 @@ class Answering:
         self._lock_ms = lock_ms
         self._response: ShareAcknowledgeResponse | None = None
         self._later = False
+        self._applied = False
+
+    def applied(self) -> None:
+        """The request is no longer needed: only its changes are still being stored."""
+        self._applied = True
+        if self._later and self._response is None:
+            self._call.wait_for_others()
 
     def done(self, verdicts: Verdicts) -> None:
         self._response = self._answer(verdicts)
@@ -98,7 +110,8 @@ class Answering:
     def outcome(self) -> Outcome:
         if self._response is None:
             self._later = True
-            self._call.wait_for_others()
+            if self._applied:
+                self._call.wait_for_others()
             return LATER
         return self._response
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -16,9 +17,13 @@ from ixion.broker.share.acknowledgement import Acknowledgement, check
 from ixion.broker.share.manager import ShareManager
 from ixion.broker.share.session import FIRST_EPOCH, Place, ShareSession
 from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.timer.lane import Lane
+from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
     from ixion.broker.acl.rights import Rights
+
+logger = logging.getLogger(__name__)
 
 # One batch of acknowledgements for each range; its types are one for each offset.
 ACKNOWLEDGED: Final = Rule(FIRST, ("first_offset", "last_offset"), {"acknowledge_types": as_sent()})
@@ -26,7 +31,7 @@ FEATURE: Final = "share.version"
 SHARE_GROUPS: Final = 1
 RENEW_SINCE: Final = 2
 LONGEST_MEMBER_ID: Final = 36
-MOST_BATCHES: Final = 50_000  # acknowledgement batches of a request; applying so many takes 0.1 s
+MOST_BATCHES: Final = 50_000  # acknowledgement batches of a request
 ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -113,7 +118,10 @@ class ShareCalls:
 
 
 class Acknowledging:
-    """The acknowledgements of one request. `done` is called once with a verdict for each partition that has some."""
+    """The acknowledgements of one request. `done` is called once with a verdict for each partition that has some.
+
+    Those of a partition are applied in one turn of the loop, and of many partitions in several.
+    """
 
     def __init__(
         self,
@@ -132,10 +140,21 @@ class Acknowledging:
         self._open = 1  # writes under way, and this loop
         self._topics: dict[bytes, tuple[str, ErrorCode]] = {}
 
-    def run(self, wanted: Iterable[tuple[Place, tuple[AckBatch, ...]]]) -> None:
+    def run(self, lane: Lane, wanted: Iterable[tuple[Place, tuple[AckBatch, ...]]], then: Callable[[], None]) -> None:
+        """`then` is called when all are applied, whether or not they are stored; perhaps before this returns."""
+
+        def ran(_: None, error: Exception | None) -> None:
+            if error is not None:
+                logger.error("acknowledgements of group %s failed", self._session.group, exc_info=error)
+            self._settle()
+            then()
+
+        lane.begin(self._steps(wanted), ran)
+
+    def _steps(self, wanted: Iterable[tuple[Place, tuple[AckBatch, ...]]]) -> Steps[None]:
         for place, batches in wanted:
             self._acknowledge(place, batches)
-        self._settle()
+            yield
 
     def _acknowledge(self, place: Place, batches: tuple[AckBatch, ...]) -> None:
         topic, refused = self._calls.topic_of(place[0], self._rights, self._topics)

@@ -15,10 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ixion.broker.log.batch_finder import find_batches
+from ixion.broker.log.checked_batch import IN_PLACE_LIMITS
 from ixion.broker.log.handle import FileSlice
 from ixion.broker.log.log import UNKNOWN
-from ixion.broker.log.timestamps import TimedOffset, search_by_timestamp
+from ixion.broker.log.timestamps import TimedOffset, search_by_timestamp, search_thoroughly
 from ixion.broker.log.view import Bound, limit_of
+from ixion.broker.replica.fair_workers import Work
 from ixion.broker.replica.partition import Partition
 from ixion.broker.replica.share_persister import NO_OFFSET, SharePartitionKey, ShareState, StateBatch, StateUpdate
 from ixion.broker.share.acknowledgement import Acknowledgement, Change
@@ -28,7 +30,7 @@ from ixion.broker.share.runs import Run
 from ixion.broker.share.states import ACKNOWLEDGED, ARCHIVED, AVAILABLE, DEFERRED
 from ixion.broker.share.terms import Terms
 from ixion.language.model.errors import ErrorCode, KafkaError
-from ixion.language.records.compression import DEFAULT_LIMITS
+from ixion.language.records.faults import LongWorkError
 from ixion.timer.task import TimerTask
 
 if TYPE_CHECKING:
@@ -156,9 +158,20 @@ class ShareLeader:
             self._begin(limit_of(log, Bound.VISIBLE))
         else:
             self._searching = True
-            since_ms = self._manager.now_ms() - terms.back_ms
-            steps = search_by_timestamp(log, since_ms, Bound.VISIBLE, DEFAULT_LIMITS)
-            self._manager.replicas.fetch_lane.run(steps, self._found)
+            self._search(self._manager.now_ms() - terms.back_ms)
+
+    def _search(self, since_ms: int) -> None:
+        """On the loop, or on a worker thread from the first batch on that takes long to inflate."""
+        log, replicas = self.partition.log, self._manager.replicas
+
+        def found(first: TimedOffset | None, error: Exception | None, _used_ns: int = 0) -> None:
+            if isinstance(error, LongWorkError):
+                search = partial(search_thoroughly, search_by_timestamp(log, since_ms, Bound.VISIBLE))
+                replicas.fair_workers.submit(Work(log.topic, 0, search, found))
+            else:
+                self._found(first, error)
+
+        replicas.fetch_lane.run(search_by_timestamp(log, since_ms, Bound.VISIBLE, IN_PLACE_LIMITS), found)
 
     def _found(self, found: TimedOffset | None, error: Exception | None) -> None:
         self._searching = False

@@ -116,7 +116,7 @@ class ShareManager:
     # Sessions.
 
     def begin_session(self, key: SessionKey, principal: str, places: list[Place]) -> ShareSession | None:
-        """None: there are too many. A session that the member has ends; it keeps what it has acquired."""
+        """None: there are too many. Otherwise a session that the member has ends; it keeps what it has acquired."""
         before = self.sessions.sessions.get(key)
         session = self.sessions.begin(key, principal, places)
         if before is not None and not before.open:

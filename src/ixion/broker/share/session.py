@@ -7,12 +7,13 @@
 
 Fetches and acknowledgements both count the epoch on. A session belongs to the connection that began it, and ends with
 it. The number of sessions is limited (group.share.max.share.sessions), and so are the bytes that they remember, because
-a client chooses how many partitions it names.
+a client chooses how many partitions it names, and how long the name of a group is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import getsizeof
 from typing import Final
 
 FIRST_EPOCH: Final = 0
@@ -47,7 +48,7 @@ class ShareSession:
 
     @property
     def bytes(self) -> int:
-        return SESSION_BYTES + PARTITION_BYTES * len(self.places)
+        return bytes_of(self.key, len(self.places))
 
     def advance(self) -> None:
         self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
@@ -59,6 +60,10 @@ class ShareSession:
             at = self.epoch % len(places)
             places = places[at:] + places[:at]
         return places
+
+
+def bytes_of(key: SessionKey, partitions: int) -> int:
+    return SESSION_BYTES + getsizeof(key[0]) + getsizeof(key[1]) + PARTITION_BYTES * partitions
 
 
 class ShareSessions:
@@ -75,17 +80,19 @@ class ShareSessions:
         return session if session is not None and session.principal == principal else None
 
     def begin(self, key: SessionKey, principal: str, places: list[Place]) -> ShareSession | None:
-        """None: there are too many, or they are too large."""
+        """None: there are too many, or they are too large. A session that the member has goes on then."""
         before = self.sessions.get(key)
         if before is not None and before.principal != principal:
             return None
         if len(places) > MOST_PLACES:
             return None
-        size = SESSION_BYTES + PARTITION_BYTES * len(places)
+        others, bytes_of_others = len(self.sessions), self.bytes
+        if before is not None:
+            others, bytes_of_others = others - 1, bytes_of_others - before.bytes
+        if others >= self.most or bytes_of_others + bytes_of(key, len(places)) > MOST_BYTES:
+            return None
         if before is not None:
             self.end(before)
-        if len(self.sessions) >= self.most or self.bytes + size > MOST_BYTES:
-            return None
         session = ShareSession(key, principal)
         session.places = dict.fromkeys(places)
         self.sessions[key] = session

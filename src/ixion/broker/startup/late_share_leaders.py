@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ixion.broker.share.terms import Terms
     from ixion.broker.startup.parts import Parts
 
-MOST_KNOWN: Final = 10_000  # groups whose settings are kept ready
+MOST_KNOWN: Final = 10_000  # groups with settings of their own that are kept ready
 NO_SETTINGS: Final[Mapping[str, str]] = {}
 
 
@@ -59,7 +59,10 @@ class LateShareLeaders:
 
 
 class GroupTerms:
-    """The settings of each group, read again when they or those of the broker have changed."""
+    """The settings of each group, read again when they or those of the broker have changed.
+
+    Groups without settings of their own share one entry: nothing is remembered of names that any client may invent.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -71,13 +74,14 @@ class GroupTerms:
 
     def of(self, group: str) -> Terms:
         current, own = self._parts.config.current, self._own(group)
-        known = self._known.get(group)
+        name = "" if own is NO_SETTINGS else group
+        known = self._known.get(name)
         if known is not None and known[0] is current and known[1] is own:
             return known[2]
         if len(self._known) >= MOST_KNOWN:
             self._known.clear()
         terms = self._read(group)
-        self._known[group] = (current, own, terms)
+        self._known[name] = (current, own, terms)
         return terms
 
     def _read(self, group: str) -> Terms:
