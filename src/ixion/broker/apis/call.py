@@ -16,6 +16,7 @@ An error in a part of a request becomes a code in the response. An exception clo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from ixion.language.protocol.codec.sink import Part
@@ -23,6 +24,7 @@ from ixion.language.protocol.envelope import frame_at_once, frame_steps
 from ixion.language.protocol.headers import RequestHeader
 from ixion.language.protocol.notation import Struct
 from ixion.language.wire.answer import LATER, Later
+from ixion.timer.payer import PAYER
 from ixion.timer.turns import Steps, run_turn
 
 if TYPE_CHECKING:
@@ -86,6 +88,18 @@ class Call:
 
     def encode(self, body: Struct) -> list[Part] | Later:
         """The encoded response; LATER if it has very many elements: then it is encoded in turns and sent."""
+        spend = self.spend
+        if spend is free or spend is PAYER.current:  # a turn that is measured as a whole
+            return self._encode(body)
+        before, PAYER.current = PAYER.current, spend
+        begun_ns = perf_counter_ns()
+        try:
+            return self._encode(body)
+        finally:
+            PAYER.current = before
+            spend(perf_counter_ns() - begun_ns)
+
+    def _encode(self, body: Struct) -> list[Part] | Later:
         if self.meter is not None:
             body = self._throttled(body, self.meter(body))
         if self.amend is not None:

@@ -64,7 +64,7 @@ class Dispatch:
         try:
             header, body = frame.decode_at_once()
         except TooLongError:
-            LongRequest(request, handle, self._rules[key]).start()
+            LongRequest(request, handle, self._rules[key], self._unanswered).start()
             return LATER
         call = Call(request, header, reduce(body, self._rules[key]))
         outcome = handle(call)
@@ -97,9 +97,17 @@ class Dispatch:
         quotas = self._services.quotas
         if not quotas.limits.any:
             return made
-        from ixion.broker.apis.metering import metered
+        from ixion.broker.apis.metering import brokers_of, metered
 
-        return metered(api, made, quotas, self._services.mutations)
+        return metered(api, made, quotas, self._services.mutations, brokers_of(self._services))
+
+    def _unanswered(self, request: Request, used_ns: int) -> None:
+        """A long request was decoded, for so long, and has no handler."""
+        quotas = self._services.quotas
+        if quotas.limits.any:
+            from ixion.broker.apis.metering import charge_decoding
+
+            charge_decoding(quotas, request, used_ns)
 
     def _step_down(self, request: Request) -> Answer:
         """Respond to an ApiVersions version that is too new, in version 0, with the versions that we serve."""

@@ -8,7 +8,7 @@ until it is released. If the client disconnects meanwhile, decoding stops.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from ixion.broker.apis.call import Call, Handle, Outcome
 from ixion.broker.apis.distinct import Rule, reduce_steps
 from ixion.language.protocol.notation import Struct
 from ixion.language.wire.answer import Later
+from ixion.timer.lane import Job
 from ixion.timer.payer import PAYER
 from ixion.timer.turns import Steps
 
@@ -28,8 +29,13 @@ _finishing: set[asyncio.Task[None]] = set()  # strong references: the loop keeps
 
 
 class LongRequest:
-    def __init__(self, request: Request, handle: Handle, rules: dict[str, Rule]) -> None:
+    def __init__(
+        self, request: Request, handle: Handle, rules: dict[str, Rule], unanswered: Callable[[Request, int], None]
+    ) -> None:
+        """`unanswered` gets the nanoseconds that were spent on a request whose handler is not called."""
         self._request = request
+        self._unanswered = unanswered
+        self._job: Job | None = None
         self._handle = handle
         self._rules = rules
         self._spent_ns = 0  # on decoding
@@ -47,7 +53,15 @@ class LongRequest:
             PAYER.current = before
         self._add(perf_counter_ns() - begun_ns)
         if job.pending:
-            self._request.on_gone(job.cancel)
+            self._job = job
+            _ = self._request.frame.header  # it stays when the bytes are dropped
+            self._request.on_gone(self._gone)
+
+    def _gone(self) -> None:
+        """The client has disconnected."""
+        if self._job is not None:
+            self._job.cancel()
+        self._unanswered(self._request, self._spent_ns)
 
     def _decode(self) -> Steps[Call]:
         request = self._request
@@ -63,6 +77,7 @@ class LongRequest:
         request.on_gone(None)
         if call is None:
             assert error is not None
+            self._unanswered(request, self._spent_ns)
             request.fail(error)
             return
         call.spent_ns = self._spent_ns

@@ -10,18 +10,23 @@ The controller calls `Call.charge` with the partitions that a request creates or
 may refuse (THROTTLING_QUOTA_EXCEEDED) clients that are new enough to expect that (`STRICT_SINCE`, KIP-599).
 
 Requests between brokers, and requests before the login, are not counted: nothing is remembered of a stranger's names.
+A client that only claims to be a broker is counted. Decoding a short request takes half a millisecond at most, and is
+not counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from ixion.broker.acl.numbers import CLUSTER_ACTION
 from ixion.broker.apis.call import Call, Handle
+from ixion.broker.apis.guards.guard import rights_of
 from ixion.broker.quota.limits import FETCH, MUTATION, PRODUCE, REQUEST
 from ixion.broker.quota.mutations import Mutations
 from ixion.broker.quota.quotas import Quotas
+from ixion.config.listeners import listeners
 from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.protocol.messages.k01_fetch import FetchRequest, FetchResponse
 from ixion.language.protocol.messages.k78_share_fetch import ShareFetchRequest, ShareFetchResponse
@@ -29,15 +34,19 @@ from ixion.language.protocol.notation import Struct
 from ixion.language.protocol.registry import ApiKey
 from ixion.timer.payer import PAYER
 
-EXEMPT: Final = frozenset(
+if TYPE_CHECKING:
+    from ixion.broker.apis.services import Services
+    from ixion.broker.network.request import Request
+
+OF_BROKERS: Final = frozenset(
     {
         *(ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN),
         *(ApiKey.WRITE_TXN_MARKERS, ApiKey.ALTER_PARTITION, ApiKey.ALLOCATE_PRODUCER_IDS),
         *(ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE, ApiKey.WRITE_SHARE_GROUP_STATE),
         *(ApiKey.DELETE_SHARE_GROUP_STATE, ApiKey.READ_SHARE_GROUP_STATE_SUMMARY),
-        *(ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE),
     }
 )
+LOGINS: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 FETCHES: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 REPLICA_STATE_SINCE: Final = 15
 # Older versions of these, and Metadata that creates topics, are never refused, only throttled.
@@ -47,8 +56,11 @@ NEVER: Final = 1 << 16
 PERCENT_NS: Final = 10_000_000  # one percent of a second
 
 
-def metered(key: ApiKey, handle: Handle, quotas: Quotas, mutations: Mutations) -> Handle:
-    if key in EXEMPT:
+def metered(
+    key: ApiKey, handle: Handle, quotas: Quotas, mutations: Mutations, is_broker: Callable[[Call], bool]
+) -> Handle:
+    """`is_broker`: whether a request comes from a broker, if it says so."""
+    if key in LOGINS:
         return handle
     limits = quotas.limits
 
@@ -57,11 +69,9 @@ def metered(key: ApiKey, handle: Handle, quotas: Quotas, mutations: Mutations) -
         gate = request.connection.gate
         if gate is not None and not gate.is_open:
             return handle(call)
-        user, client_id = request.connection.principal.partition(":")[2], call.client_id
-        if key is ApiKey.FETCH:
-            fetch = cast(FetchRequest, call.body)
-            if (fetch.replica_state.replica_id if call.version >= REPLICA_STATE_SINCE else fetch.replica_id) >= 0:
-                return handle(call)
+        if (key in OF_BROKERS or (key is ApiKey.FETCH and names_replica(call))) and is_broker(call):
+            return handle(call)
+        user, client_id = user_of(request), call.client_id
         if key in FETCHES:
             asked = cast(FetchRequest | ShareFetchRequest, call.body)
             most = quotas.most_at_once(FETCH, user, client_id)
@@ -94,6 +104,32 @@ def metered(key: ApiKey, handle: Handle, quotas: Quotas, mutations: Mutations) -
         return outcome
 
     return start
+
+
+def names_replica(call: Call) -> bool:
+    fetch = cast(FetchRequest, call.body)
+    return (fetch.replica_state.replica_id if call.version >= REPLICA_STATE_SINCE else fetch.replica_id) >= 0
+
+
+def user_of(request: Request) -> str:
+    return request.connection.principal.partition(":")[2]
+
+
+def brokers_of(services: Services) -> Callable[[Call], bool]:
+    """By the right to act for the cluster; without an authorizer, by the listener."""
+    authorizer = services.authorizer
+    if authorizer is not None:
+        return lambda call: rights_of(call, authorizer).sees_in_cluster(CLUSTER_ACTION)
+    known = listeners(services.config.current)
+    names = {known.inter_broker, known.control_plane, *known.internal_writers}
+    return lambda call: call.listener in names
+
+
+def charge_decoding(quotas: Quotas, request: Request, used_ns: int) -> None:
+    """For a long request that no handler gets: its client has left, or it is invalid."""
+    gate = request.connection.gate
+    if quotas.limits.has(REQUEST) and (gate is None or gate.is_open):
+        quotas.record(REQUEST, user_of(request), request.frame.client_id or "", used_ns / PERCENT_NS)
 
 
 class Waiting:

@@ -42,11 +42,7 @@ def guarded(handle: Handle, guard: Guard | None, authorizer: Authorizer) -> Hand
     """`handle` with its guard. None: the handler checks `Call.rights` itself, or the API needs no right."""
 
     def start(call: Call) -> Any:
-        connection = call.request.connection
-        rights = connection.rights
-        if rights is None:
-            rights = connection.rights = authorizer.rights_of(connection.principal, connection.address)
-        call.rights = rights
+        rights = call.rights = rights_of(call, authorizer)
         if guard is None:
             return handle(call)
         steps = guard(call, rights)
@@ -59,6 +55,14 @@ def guarded(handle: Handle, guard: Guard | None, authorizer: Authorizer) -> Hand
         return handle(call) if result[0] is None else result[0]
 
     return start
+
+
+def rights_of(call: Call, authorizer: Authorizer) -> Rights:
+    connection = call.request.connection
+    rights = connection.rights
+    if rights is None:
+        rights = connection.rights = authorizer.rights_of(connection.principal, connection.address)
+    return rights
 
 
 def _checked(call: Call, handle: Handle, answer: Struct | None, error: Exception | None) -> None:
