@@ -175,6 +175,13 @@ def test_the_log_can_be_read_by_programs(tmp_path: Path) -> None:
     assert sum(line["logger"] == "ixion.broker.startup.steps" for line in lines) == 1
 
 
+def test_a_secret_on_the_command_line_is_named_and_not_shown(tmp_path: Path) -> None:
+    with Served(tmp_path, "--set", "delegation.token.secret.key=hunter2") as served:
+        _, _, err = served.stop()
+    assert "delegation.token.secret.key is on a command line" in err
+    assert "hunter2" not in err
+
+
 def test_settings_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text("log.dirs=from-file\nauto.create.topics.enable=false\n")
     with Served(tmp_path, "--config", "server.properties") as served:

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from ixion.config.broker import BrokerConfig
+from ixion.config.broker import BrokerConfig, is_secret
 from ixion.config.errors import InvalidSettingError
-from ixion.config.password_encoder import PasswordEncoder, check_encoder, is_secret
+from ixion.config.password_encoder import PasswordEncoder, check_encoder
 
 NAME = "ssl.keystore.password"
 JAAS = "listener.name.external.plain.sasl.jaas.config"

@@ -10,7 +10,7 @@ from ixion.config.broker import BrokerConfig
 from ixion.config.cluster_settings import NUM_PARTITIONS
 from ixion.config.errors import InvalidSettingError
 from ixion.config.log_settings import LOG_DIRS, LOG_RETENTION_HOURS, LOG_RETENTION_MS, LOG_ROLL_MS
-from ixion.config.sources import load
+from ixion.config.sources import exposed, load
 
 HOUR_MS = 3_600_000
 
@@ -107,3 +107,17 @@ def test_settings_of_kraft_are_refused(name: str, tmp_path: Path) -> None:
         load(assignments=[f"{name}=x"])
     with pytest.raises(InvalidSettingError, match=reason):
         load(environment={variable: "x"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "delegation.token.secret.key",
+        "listener.name.external.ssl.keystore.password",
+        "listener.name.external.plain.sasl.jaas.config",
+    ],
+)
+def test_a_secret_on_a_command_line_gives_a_warning_that_does_not_show_it(name: str) -> None:
+    (warning,) = exposed(["num.partitions=2", f"{name}=hunter2"])
+    assert name in warning
+    assert "hunter2" not in warning

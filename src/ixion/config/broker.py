@@ -93,6 +93,13 @@ def override_of(name: str) -> tuple[str, str]:
     return "", ""
 
 
+def is_secret(name: str) -> bool:
+    """Whether the value must not be shown: a password or a key, of the broker or of one listener."""
+    own = override_of(name)[1] or name
+    setting = BROKER_SETTINGS.get(own)
+    return own.endswith(JAAS) or (setting is not None and setting.sensitive)
+
+
 def _settled(setting: Setting[Any], parsed: Mapping[str, Any]) -> Any:
     value = parsed[setting.name]
     if value is not None:

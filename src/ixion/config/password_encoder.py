@@ -17,9 +17,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from ixion.config import cluster_settings as settings
-from ixion.config.broker import JAAS, BrokerConfig, override_of
+from ixion.config.broker import BrokerConfig, is_secret
 from ixion.config.errors import InvalidSettingError
-from ixion.config.table import BROKER_SETTINGS
 
 HASHES: Final = {
     "PBKDF2WithHmacSHA1": "sha1",
@@ -40,12 +39,6 @@ def check_encoder(config: BrokerConfig) -> None:
         value = config.text(setting)
         if value is not None and value not in allowed:
             raise InvalidSettingError(setting.name, value, f"one of {', '.join(allowed)}")
-
-
-def is_secret(name: str) -> bool:
-    own = override_of(name)[1] or name
-    setting = BROKER_SETTINGS.get(own)
-    return own.endswith(JAAS) or (setting is not None and setting.sensitive)
 
 
 class PasswordEncoder:

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ixion.config.broker import BrokerConfig, listener_of, override_of
+from ixion.config.broker import BrokerConfig, is_secret, listener_of, override_of
 from ixion.config.errors import InvalidSettingError, UnreadableFileError
 from ixion.config.ineffective import broker_settings_without_effect
 from ixion.config.properties import parse_properties
@@ -63,6 +63,15 @@ def load(
     if idle:
         warnings.append(f"settings without effect in ixion: {', '.join(idle)}")
     return Loaded(given=given, config=config, warnings=tuple(warnings))
+
+
+def exposed(assignments: Sequence[str]) -> list[str]:
+    """A warning for each secret on a command line."""
+    return [
+        f"{name} is on a command line, which every user of this machine can read: use a file or a variable"
+        for name, _ in _from_assignments(assignments)
+        if is_secret(name)
+    ]
 
 
 def is_of_kraft(name: str) -> bool:

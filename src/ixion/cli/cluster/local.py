@@ -31,7 +31,7 @@ from typing import Any, Final
 from ixion.cli.cluster.process import LOOK_S, Process, failure, kill, start_of
 from ixion.cli.command import UsageError
 from ixion.cli.interrupt import held_interrupt
-from ixion.config.password_encoder import is_secret
+from ixion.config.broker import is_secret
 
 STATE: Final = "cluster.json"
 START_S: Final = 60.0  # how long a process may take to be ready

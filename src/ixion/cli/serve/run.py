@@ -28,7 +28,7 @@ from ixion.cli.command import UsageError
 from ixion.cli.serve.commands import Chosen
 from ixion.config.errors import InvalidSettingError
 from ixion.config.listeners import listeners
-from ixion.config.sources import Loaded, load
+from ixion.config.sources import Loaded, exposed, load
 
 if TYPE_CHECKING:
     from ixion.broker.startup.broker import Broker
@@ -58,6 +58,7 @@ def start(chosen: Chosen) -> int:
         loaded = load(file=chosen.config, environment=os.environ, assignments=assignments(chosen))
     except InvalidSettingError as error:
         return refuse(error)
+    loaded = loaded._replace(warnings=(*loaded.warnings, *exposed(chosen.assignments)))
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(serve(loaded, chosen))
