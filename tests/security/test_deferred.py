@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from ixion.broker.log.view import Bound
 from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.clients import ErrorCode, KafkaError, Producer
 from ixion.language.model.acl_names import Operation, PatternKind, ResourceKind
+from ixion.language.protocol.messages import k78_share_fetch as k78
+from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ixion.language.protocol.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -26,6 +29,9 @@ from ixion.language.records.batches import iter_batches
 from ixion.language.records.control import ControlType, control_type
 from ixion.testing.broker import Broker
 from tests.apis.guards.secured import AskingAs, allow, rule, secured
+from tests.apis.share_kit import initialize, parts_of
+from tests.apis.share_kit import topic as share_topic
+from tests.apis.test_k01_fetch import id_of
 from tests.delay.test_rights import send
 from tests.delay.world import after, cancel
 from tests.log.support import stored
@@ -172,3 +178,71 @@ def test_no_request_is_forwarded() -> None:
     """Kafka's Envelope carries the principal of another client. ixion neither sends nor takes one."""
     assert "ENVELOPE" not in {key.name for key in SERVED}
     assert 58 not in {int(key) for key in SERVED}
+
+
+def answer_after_removal(
+    broker: Broker, topic: str, removed: Callable[[AskingAs], None], ask: Callable[[AskingAs], Any]
+) -> Any:
+    """The answer to a fetch of alice that waits, when her right is taken away and then a record comes."""
+
+    async def waiting(real: RealBroker) -> int:
+        shares = real.parts.share_leaders.made
+        return real.parts.replicas.fetch_purgatory.delayed + (0 if shares is None else shares.purgatory.delayed)
+
+    alice, root = AskingAs(broker.bootstrap, "alice"), AskingAs(broker.bootstrap, "root")
+    with alice, root, ThreadPoolExecutor(1) as thread:
+        answer = thread.submit(ask, alice)
+        while broker.call(waiting) == 0:
+            assert not answer.done(), answer.result()
+        removed(root)
+        assert send(root, (b"secret", []), topic) == ErrorCode.NONE
+        return answer.result(60)
+
+
+def test_a_fetch_that_waits_gets_nothing_once_the_right_is_taken_away(broker: Broker) -> None:
+    def ask(alice: AskingAs) -> FetchResponse:
+        part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        topics = (FetchTopic(topic=topic, partitions=(part,)),)
+        request = FetchRequest(max_wait_ms=60_000, min_bytes=1, max_bytes=1 << 20, topics=topics)
+        return alice.ask(request, FetchResponse, 12)
+
+    with AskingAs(broker.bootstrap, "root") as root:
+        topic = create(root, name())
+        allow(root, rule("alice", Operation.READ, ResourceKind.TOPIC, topic))
+    answer = answer_after_removal(broker, topic, lambda root: revoke(root, topic), ask)
+    (part,) = answer.responses[0].partitions
+    assert part.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert not part.records
+
+
+@pytest.mark.parametrize("kind", [ResourceKind.TOPIC, ResourceKind.GROUP])
+def test_a_share_fetch_that_waits_gets_nothing_once_the_right_is_taken_away(broker: Broker, kind: ResourceKind) -> None:
+    def ask(alice: AskingAs) -> k78.ShareFetchResponse:
+        request = k78.ShareFetchRequest(
+            group_id=topic,
+            member_id="m",
+            share_session_epoch=0,
+            max_wait_ms=60_000,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            max_records=500,
+            batch_size=0,
+            topics=(share_topic(topic_id),),
+            forgotten_topics_data=(),
+        )
+        return alice.ask(request, k78.ShareFetchResponse)
+
+    with AskingAs(broker.bootstrap, "root") as root:
+        topic = create(root, name())
+        for each in (ResourceKind.TOPIC, ResourceKind.GROUP):
+            allow(root, rule("alice", Operation.READ, each, topic))
+    topic_id = id_of(broker, topic)
+    initialize(broker, topic, topic_id)
+    answer = answer_after_removal(broker, topic, lambda root: revoke(root, topic, kind), ask)
+    if kind == ResourceKind.GROUP:
+        assert answer.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+        assert answer.responses == ()
+    else:
+        (part,) = parts_of(answer)
+        assert part.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert not part.records

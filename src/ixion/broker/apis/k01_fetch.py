@@ -140,6 +140,8 @@ class Fetching:
         self._places: list[tuple[Place, Cached]] = []
         self._unread: set[int] = set()  # slots that are not read: unknown topic, or no right
         self._refused = False  # the client claims to be a follower without the right to it
+        self._follower = False
+        self._rights_version = -1  # of the rules by which the partitions were chosen
         self._response: FetchResponse | None = None
         self._fault: Exception | None = None
         self._later = False
@@ -217,7 +219,8 @@ class Fetching:
 
     def _allowed(self, rights: Rights) -> Steps[list[FetchWish]]:
         """The partitions that the client may read. A session is checked at every fetch: rights may have changed."""
-        follower = replica_of(self._request, self._call.version) >= 0
+        follower = self._follower = replica_of(self._request, self._call.version) >= 0
+        self._rights_version = rights.version
         self._refused = follower and not rights.may_in_cluster(CLUSTER_ACTION)
         known = {UNKNOWN: False}
         wishes: list[FetchWish] = []
@@ -274,6 +277,9 @@ class Fetching:
             # Another request has used the session while this one waited.
             self._answer(refusal(ErrorCode.INVALID_FETCH_SESSION_EPOCH))
             return
+        rights = self._call.rights
+        if rights is not None and rights.version != self._rights_version:
+            results = self._still_allowed(rights, results)
         if self._unread:
             results = self._with_unread(results)
         fetch = self._fetch
@@ -285,6 +291,22 @@ class Fetching:
             self._answer(answer.response())
         else:
             fetch.replicas.fetch_lane.run(self._add_all(answer, results), self._added)
+
+    def _still_allowed(self, rights: Rights, results: list[FetchResult]) -> list[FetchResult]:
+        """The results, without what the client may no longer read: the rules have changed while the fetch waited."""
+        known: dict[str, bool] = {}
+        kept: list[FetchResult] = []
+        for result in results:
+            topic = result.wish.topic
+            allowed = known.get(topic)
+            if allowed is None:
+                allowed = rights.may_in_cluster(CLUSTER_ACTION) if self._follower else rights.may(READ, TOPIC, topic)
+                known[topic] = allowed
+            if not allowed:
+                result = FetchResult(result.wish)
+                result.code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            kept.append(result)
+        return kept
 
     def _with_unread(self, results: list[FetchResult]) -> list[FetchResult]:
         """The results, with an error for each partition that was not read."""
