@@ -108,7 +108,9 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "endpoint", [each for each in ENDPOINTS if isinstance(each.result, type)], ids=lambda it: it.path
+    "endpoint",
+    [each for each in ENDPOINTS if isinstance(each.result, type) and each.body is None],
+    ids=lambda it: it.path,
 )
 def test_what_is_returned_is_what_openapi_says(broker: Broker, endpoint: Any) -> None:
     at = {"topic": "orders", "partition": "0", "offset": "3", "group": "billing", "level": "1", "bucket": "0"}
@@ -378,7 +380,7 @@ def test_a_broker_that_asks_who_one_is_shows_nothing_without_a_login(settings: d
             status, body = get(broker, path, "text/html")
             assert status == 403
             assert "must log in" in body
-        for endpoint in ENDPOINTS:
+        for endpoint in (each for each in ENDPOINTS if each.body is None):
             status, body = get(broker, f"/api/v1{endpoint.path.replace('{', '').replace('}', '')}")
             assert status == 403
             assert "must log in" in json.loads(body)["error"]

@@ -18,6 +18,10 @@ async def hello(request: HttpRequest) -> Answer:
     return plain(200, request.at.get("name", "hello"))
 
 
+async def echo(request: HttpRequest) -> Answer:
+    return plain(200, f"{len(request.body)} {request.body[:20].decode('latin-1')} {request.address}")
+
+
 async def broken(request: HttpRequest) -> Answer:
     raise ValueError("a bug")
 
@@ -37,6 +41,7 @@ async def forever(request: HttpRequest) -> Answer:
 
 def routes() -> Ask:
     made = Routes()
+    made.add("/api/v1/echo", echo, "POST")
     for path in ("/", "/by/{name}", "/healthz"):
         made.add(path, hello)
     for name, page in {"broken": broken, "ticks": ticks, "forever": forever}.items():
@@ -67,6 +72,7 @@ async def talk(port: int, sent: bytes) -> bytes:
 
 
 CLOSE = b"Host: localhost\r\nConnection: close\r\n\r\n"
+POST = b"POST /api/v1/echo HTTP/1.1\r\nContent-Type: application/json\r\n"
 ONE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -83,6 +89,32 @@ ONE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
         (b"GET http://localhost/ HTTP/1.1\r\n" + CLOSE, b"400 Bad Request"),
         (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc", b"405 Method Not Allowed"),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc", b"413 Content Too Large"),
+        (POST + b"Content-Length: 2\r\n" + CLOSE + b"{}", b"200 OK"),
+        (POST + b"Content-Length: 0\r\n" + CLOSE, b"200 OK"),
+        (POST + CLOSE, b"411 Length Required"),
+        (POST + b"Transfer-Encoding: chunked\r\n" + CLOSE + b"2\r\n{}\r\n0\r\n\r\n", b"411 Length Required"),
+        (POST + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n" + CLOSE + b"{}", b"411 Length Required"),
+        (POST + b"Content-Length: 2\r\nContent-Length: 3\r\n" + CLOSE + b"{}x", b"400 Bad Request"),
+        (POST + b"Content-Length: +2\r\n" + CLOSE + b"{}", b"400 Bad Request"),
+        (POST + b"Content-Length: -2\r\n" + CLOSE + b"{}", b"400 Bad Request"),
+        (POST + b"Content-Length: 0x2\r\n" + CLOSE + b"{}", b"400 Bad Request"),
+        (POST + b"Content-Length: 99999999\r\n" + CLOSE, b"413 Content Too Large"),
+        (POST + b"Content-Length: 9999999999999999999\r\n" + CLOSE, b"413 Content Too Large"),
+        (POST + b"Content-Length : 2\r\n" + CLOSE + b"{}", b"400 Bad Request"),
+        (POST.replace(b"/api/v1/echo", b"/") + b"Content-Length: 2\r\n" + CLOSE + b"{}", b"405 Method Not Allowed"),
+        (POST.replace(b"/echo", b"/none") + b"Content-Length: 2\r\n" + CLOSE + b"{}", b"404 Not Found"),
+        (b"GET /api/v1/echo HTTP/1.1\r\n" + CLOSE, b"405 Method Not Allowed"),
+        (b"PUT /api/v1/echo HTTP/1.1\r\nContent-Length: 2\r\n" + CLOSE + b"{}", b"405 Method Not Allowed"),
+        (POST.replace(b"application/json", b"text/plain") + CLOSE, b"411 Length Required"),
+        (
+            POST.replace(b"application/json", b"text/plain") + b"Content-Length: 2\r\n" + CLOSE + b"{}",
+            b"415 Unsupported Media Type",
+        ),
+        (POST + b"Origin: http://evil.example\r\nContent-Length: 2\r\n" + CLOSE + b"{}", b"403 Forbidden"),
+        (
+            POST + b"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nContent-Length: 2\r\n" + CLOSE + b"{}",
+            b"403 Forbidden",
+        ),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n", b"413 Content Too Large"),
         (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n" + CLOSE, b"413 Content Too Large"),
         (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n" + CLOSE, b"400 Bad Request"),
@@ -234,5 +266,65 @@ def test_a_probe_is_answered_while_all_pages_are_busy(monkeypatch: pytest.Monkey
             writer.close()
         while not (await talk(port, b"GET / HTTP/1.1\r\n" + CLOSE)).startswith(b"HTTP/1.1 200"):
             pass  # those that are gone wait no longer
+
+    with_server(use)
+
+
+def test_a_body_may_come_in_pieces_and_ends_where_it_was_announced() -> None:
+    async def use(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for byte in POST + b"Host: localhost\r\nContent-Length: 4\r\n\r\nabcdGET / HTTP/1.1\r\n" + CLOSE:
+            writer.write(bytes([byte]))
+            await writer.drain()
+        answer = await reader.read()
+        assert b"\r\n\r\n4 abcd 127.0.0.1\n" in answer
+        assert answer.endswith(b"hello\n")  # the second request was not a part of the first
+        writer.close()
+
+    with_server(use)
+
+
+def test_a_client_that_asks_before_it_sends_a_body_is_answered() -> None:
+    async def use(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(POST + b"Expect: 100-continue\r\nContent-Length: 4\r\n" + CLOSE)
+        assert await reader.readline() == b"HTTP/1.1 100 \r\n"
+        writer.write(b"abcd")
+        assert (await reader.read()).endswith(b"4 abcd 127.0.0.1\n")
+        writer.close()
+
+    with_server(use)
+
+
+def test_all_bodies_together_are_bounded_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "BODIES_MAX", 5)
+
+    async def use(port: int) -> None:
+        _, slow = await asyncio.open_connection("127.0.0.1", port)
+        slow.write(POST + b"Content-Length: 4\r\n" + CLOSE + b"a")
+        small = POST + b"Content-Length: 2\r\n" + CLOSE + b"{}"
+        while not (await talk(port, small)).startswith(b"HTTP/1.1 503"):
+            pass
+        assert (await talk(port, b"GET / HTTP/1.1\r\n" + CLOSE)).startswith(b"HTTP/1.1 200")
+        slow.close()
+        while not (await talk(port, small)).startswith(b"HTTP/1.1 200"):
+            pass
+        for _ in range(5):
+            assert (await talk(port, small)).startswith(b"HTTP/1.1 200")
+
+    with_server(use)
+
+
+def test_a_body_that_does_not_come_is_waited_for_as_long_as_for_any_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "PATIENCE_S", 0.01)
+
+    async def use(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(POST + b"Content-Length: 4\r\n" + CLOSE + b"a")
+        try:
+            assert await reader.read() == b""
+        except ConnectionError:
+            pass
+        writer.close()
 
     with_server(use)

@@ -14,7 +14,7 @@ repeated before a request would exceed it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
 from ixion.clients.address import Address
@@ -24,6 +24,8 @@ from ixion.clients.faults import AuthenticationError, DisconnectedError, Unreach
 from ixion.language.model.errors import KafkaError
 from ixion.language.protocol.notation import Struct
 from ixion.language.protocol.registry import ApiKey
+
+Reach = Callable[[Callable[[], asyncio.Protocol]], Awaitable[object]]  # connects a protocol
 
 HIGH_WATER: Final = 1 << 20  # bytes that the transport may hold; requests between brokers are small
 
@@ -37,12 +39,15 @@ class Channel:
         connect_timeout_s: float = 10.0,
         request_timeout_s: float = 30.0,
         secure: Callable[[], Security] = lambda: PLAINTEXT,
+        reach: Reach | None = None,
     ) -> None:
+        """`reach` connects to the broker in place of the address: for a broker that asks itself."""
         self.address: Final = address
         self.client_id: Final = client_id
         self._connect_timeout_s = connect_timeout_s
         self._request_timeout_s = request_timeout_s
         self._secure = secure
+        self._reach = reach
         self._link: _Link | None = None
         self._connecting: asyncio.Task[_Link] | None = None
         self._closed = False
@@ -107,9 +112,12 @@ class Channel:
         link = _Link(loop, machine)
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                host, port = self.address
-                tls = None if security.tls is None else security.tls.context
-                await loop.create_connection(lambda: link, host, port, ssl=tls)
+                if self._reach is not None:
+                    await self._reach(lambda: link)
+                else:
+                    host, port = self.address
+                    tls = None if security.tls is None else security.tls.context
+                    await loop.create_connection(lambda: link, host, port, ssl=tls)
                 await link.ready
         except TimeoutError:
             fault: KafkaError = machine.late(self._connect_timeout_s)

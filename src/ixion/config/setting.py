@@ -125,6 +125,10 @@ def flag(name: str, default: bool, **facts: Any) -> Setting[bool]:
     return Setting(name=name, kind=Kind.BOOLEAN, default=default, **facts)
 
 
+def optional_flag(name: str, **facts: Any) -> Setting[bool | None]:
+    return Setting(name=name, kind=Kind.BOOLEAN, default=None, **facts)
+
+
 def string(name: str, default: str | None, **facts: Any) -> Setting[str]:
     """A setting without a default needs fallbacks."""
     return Setting(name=name, kind=Kind.STRING, default=default, **facts)

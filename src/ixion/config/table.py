@@ -15,6 +15,7 @@ from ixion.config import (
     security_settings,
     share_settings,
     transaction_settings,
+    web_settings,
 )
 from ixion.config.setting import Scope, Setting
 
@@ -28,6 +29,7 @@ _TABLES: Final = (
     transaction_settings,
     quota_settings,
     security_settings,
+    web_settings,
 )
 
 BROKER_SETTINGS: Final[dict[str, Setting[Any]]] = {

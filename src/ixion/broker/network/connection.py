@@ -140,8 +140,12 @@ class Connection:
         # Pause as soon as a write leaves bytes over. A TLS transport would always pause with a limit of 0.
         self._is_tls = sending.get_extra_info("sslcontext") is not None
         sending.set_write_buffer_limits(1 if self._is_tls else 0, 0)
-        if self.gate is not None:
-            self._overdue.login_ns = self._shared.clock() + LOGIN_NS
+        gate = self.gate
+        if gate is not None:
+            if gate.is_open:  # a session of the live page (`SocketServer.connect_within`)
+                self.authenticated(gate.principal)
+            else:
+                self._overdue.login_ns = self._shared.clock() + LOGIN_NS
         self._overdue.arm()
         self.processor.register(self)
         if refused:

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ixion.broker.network.acceptor import Acceptor
 from ixion.broker.network.connection import Connection
 from ixion.broker.network.limits import NetworkLimits
-from ixion.broker.network.listener import BoundListener, Listener
+from ixion.broker.network.listener import BindError, BoundListener, Listener
 from ixion.broker.network.plane import Plane, Shared, at_once
-from ixion.broker.network.processor import Processor
+from ixion.broker.network.processor import AcceptedConnection, Processor
 from ixion.broker.network.quotas import ConnectionQuotas
 from ixion.broker.network.request import Handler
 from ixion.broker.network.request_channel import RequestChannel
@@ -31,6 +32,9 @@ from ixion.broker.network.snapshot import ChannelSnapshot, NetworkSnapshot
 from ixion.timer.clock import Clock, system_clock
 from ixion.timer.stall_watch import StallWatch
 from ixion.timer.timer import Timer
+
+if TYPE_CHECKING:
+    from ixion.broker.security.gate import Gate
 
 CONTROL_QUEUE: Final = 20  # requests, as in Kafka; so is the single handler
 
@@ -135,6 +139,34 @@ class SocketServer:
             bound.cancel()
         for channel in self._channels:
             await channel.stop()
+
+    def connect_within(self, listener: str, address: str, gate: Gate | None) -> socket.socket:
+        """The client's end of a connection to this listener from within the process, for the live page.
+
+        It is a pair of sockets instead of TCP and TLS. All else is as for a client from `address`: limits, memory,
+        quotas, and the rights of the principal. `gate` is that of a session which has logged in before; without one the
+        client must log in as the listener demands. Not for listeners that want a certificate of each client.
+        BindError if no connection is accepted now.
+        """
+        acceptor = next(each for each in self.acceptors if each.listener.name == listener)
+        quotas = self._shared.quotas
+        if not quotas.available(listener) or not quotas.take(listener, address):
+            raise BindError(f"listener {listener} takes no more connections now")
+        self._shared.counters.accepted += 1
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        ours.setblocking(False)
+        within = acceptor.listener._replace(tls=None)
+        if gate is not None:
+            within = within._replace(gate=lambda: gate)
+        accepted = AcceptedConnection(socket=theirs, listener=within, address=address)
+        if not any(processor.offer(accepted) for processor in acceptor.processors):
+            self._shared.counters.count_closed("excess")
+            quotas.give_back(listener, address)
+            theirs.close()
+            ours.close()
+            raise BindError(f"listener {listener} takes no more connections now")
+        return ours
 
     def set_limits(self, limits: NetworkLimits) -> None:
         """Replace all limits, at once and for open connections too."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ixion.broker.startup.preflight import is_loopback
@@ -59,7 +60,11 @@ class LateConsole:
         if self._inside is None:
             self._others = make_others(self._parts)
             self._inside = make_inside(
-                self._parts, self.history(), self._others, lambda: closed(self._parts, self._web)
+                self._parts,
+                self.history(),
+                self._others,
+                lambda: closed(self._parts, self._web),
+                self._web.only_here,
             )
         return self._inside
 
@@ -114,12 +119,13 @@ def make_others(parts: Parts) -> Others:
     return Others(parts.image, parts.node_id, make)
 
 
-def make_inside(parts: Parts, history: History, others: Others, closed: Callable[[], str]) -> Inside:
+def make_inside(parts: Parts, history: History, others: Others, closed: Callable[[], str], only_here: bool) -> Inside:
     from ixion import __version__
     from ixion.broker.network.request_times import BOUNDS_NS
     from ixion.broker.startup.pages import purgatories
     from ixion.broker.web.console.inside import Inside
     from ixion.broker.web.pages import ailments
+    from ixion.clients.address import Address
 
     endpoint = parts.server.endpoints[0]
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host or "127.0.0.1"
@@ -154,4 +160,25 @@ def make_inside(parts: Parts, history: History, others: Others, closed: Callable
         others=others,
         closed=closed,
         working=asyncio.Semaphore(LOOKS_AT_ONCE),
+        writes=may_write(parts, only_here),
+        address=Address(endpoint.host or "127.0.0.1", endpoint.port),
+        connect=partial(parts.server.connect_within, endpoint.name),
+    )
+
+
+def may_write(parts: Parts, only_here: bool) -> bool:
+    """By web.write; without it, where only this machine can reach the broker and no client has to log in."""
+    from ixion.broker.startup.listeners import authenticates
+    from ixion.config.listeners import listeners
+    from ixion.config.web_settings import WEB_WRITE
+
+    config = parts.config.current
+    given = config[WEB_WRITE]
+    if given is not None:
+        return given
+    bound = listeners(config).bound
+    return (
+        only_here
+        and parts.authorizer is None
+        and all(is_loopback(each.host) and not authenticates(config, each) for each in bound)
     )

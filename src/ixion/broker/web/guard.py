@@ -5,7 +5,8 @@ browser sends `Host: evil.example`, and that is no name of ours. An address need
 
 Cross-site requests: the browser names the asking site in `Origin`, or says `Sec-Fetch-Site: cross-site`. A link to us
 from another site is a navigation and is fine; a request by its scripts is not, even though they could not read the
-response.
+response. A POST is never a navigation here: it has JSON, which no form of another site can send without asking us first
+(CORS), and we grant nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ixion.broker.web.response import RefusedError
 # What may be reached by any name where the broker lets other machines in: probes and Prometheus use names that we
 # cannot know, and these pages say nothing that is worth an attack by a browser.
 OPEN_PATHS: Final = frozenset({"/metrics", "/healthz", "/readyz"})
+TAKES_POSTS: Final = ("/api/v1/", "/mcp")
 _V4: Final = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?")
 
@@ -43,7 +45,7 @@ class Guard:
         self._names = frozenset(name.lower() for name in names)
         self._only_here = only_here
 
-    def check(self, path: str, headers: dict[str, str]) -> None:
+    def check(self, path: str, headers: dict[str, str], method: str = "GET") -> None:
         """RefusedError if the request was not meant for this server, or comes from another site."""
         host = headers.get("host", "")
         if not self._is_ours(host) and (self._only_here or path not in OPEN_PATHS):
@@ -54,7 +56,8 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             raise RefusedError(403, "requests from other sites are refused")
-        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and headers.get("sec-fetch-mode") != "navigate":
+        followed = method != "POST" and headers.get("sec-fetch-mode") == "navigate"
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not followed:
             raise RefusedError(403, "requests from other sites are refused")
 
     def _is_ours(self, host: str) -> bool:
@@ -64,3 +67,18 @@ class Guard:
         if name.startswith("[") or _V4.fullmatch(name) is not None:
             return True
         return name == "localhost" or name.endswith(".localhost") or name in self._names
+
+
+def check_post(path: str, headers: dict[str, str], most: int) -> int:
+    """The size of its body. RefusedError if such a request is not taken."""
+    if not path.startswith(TAKES_POSTS):
+        raise RefusedError(405, "GET and HEAD only")
+    if "transfer-encoding" in headers or "content-length" not in headers:
+        raise RefusedError(411, "give the length of the body (Content-Length)")
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise RefusedError(415, "send JSON (Content-Type: application/json)")
+    length = headers["content-length"]  # h11 has checked that it is a number
+    size = int(length) if len(length) < 16 else most + 1
+    if size > most:
+        raise RefusedError(413, f"a body has at most {most:,} bytes")
+    return size

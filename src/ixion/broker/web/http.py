@@ -1,7 +1,9 @@
 """HTTP/1.1 for the pages: one connection, its requests one after the other. The protocol itself is h11's.
 
 These are bounded: the head of a request in bytes and in time, the number of connections, how long a client may be idle
-or take to read. A body is never read: there is nothing to send us yet.
+or take to read. Only a POST to an address of programs (`guard.TAKES_POSTS`) has a body: JSON with its length in front,
+of at most `BODY_MAX` bytes, and `BODIES_MAX` of all requests together. It is read before the request is answered, in
+the time that a request has.
 
 Connections that do nothing make room for those that come: of `CONNECTIONS_MAX`, the one that has been idle for longest
 is closed. So a probe of /healthz is answered however many idle connections are open. At most `STREAMS_MAX` of them are
@@ -18,7 +20,7 @@ from typing import Final, cast
 
 import h11
 
-from ixion.broker.web.guard import HEADERS, OPEN_PATHS, Guard
+from ixion.broker.web.guard import HEADERS, OPEN_PATHS, Guard, check_post
 from ixion.broker.web.request import HttpRequest, read_target
 from ixion.broker.web.response import PHRASES, TEXT, Ask, RefusedError, Response, Stream, plain
 
@@ -28,7 +30,9 @@ STREAMS_MAX: Final = 64
 BUSY_MAX: Final = 32  # requests that are answered at a time, besides streams and probes
 PATIENCE_S: Final = 30  # for a whole request, and for the client to read the response
 HALF_CLOSED_S: Final = 5  # for the response to a client that has closed its sending half
-METHODS: Final = ("GET", "HEAD")
+METHODS: Final = ("GET", "HEAD", "POST")
+BODY_MAX: Final = 512 * 1024
+BODIES_MAX: Final = 8 * 1024 * 1024
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +47,7 @@ class Connections:
         self.idle: dict[HttpConnection, None] = {}
         self.streams = 0
         self.busy = 0
+        self.body_bytes = 0  # announced by requests that are read or answered
 
     def admit(self, connection: HttpConnection) -> bool:
         """False if there is no room: every connection is answered at this moment."""
@@ -64,6 +69,9 @@ class HttpConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_MAX)
+        self._head: HttpRequest | None = None  # of a request whose body is being read
+        self._body = bytearray()
+        self._reserved = 0  # bytes of a body that count in `Connections.body_bytes`
         self._task: asyncio.Task[None] | None = None  # responds to a request
         self._deadline: asyncio.TimerHandle | None = None
         self._writable: asyncio.Future[None] | None = None  # set while the client does not read
@@ -118,6 +126,7 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, _error: Exception | None) -> None:
         self._transport = None
         self._forget()
+        self._give_back()
         if self._deadline is not None:
             self._deadline.cancel()
         if self._task is not None:
@@ -132,6 +141,11 @@ class HttpConnection(asyncio.Protocol):
         self._connections.all.pop(self, None)
         self._connections.idle.pop(self, None)
 
+    def _give_back(self) -> None:
+        self._connections.body_bytes -= self._reserved
+        self._reserved = 0
+        self._body = bytearray()
+
     def _be_patient(self) -> None:
         """The time runs from the end of the last response: a head that comes byte by byte does not prolong it."""
         if self._deadline is not None:
@@ -144,13 +158,20 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing() or self._last:
             return
         try:
-            event = self._http.next_event()
-            if isinstance(event, h11.Request):
-                self._begin(event)
-            elif event in (h11.NEED_DATA, h11.PAUSED):
-                return
-            else:  # the client has closed its half
-                self._transport.close()
+            while self._task is None:
+                event = self._http.next_event()
+                if isinstance(event, h11.Request):
+                    self._begin(event)
+                elif isinstance(event, h11.Data) and self._head is not None:
+                    self._body += event.data  # no more than was announced: h11 counts
+                elif isinstance(event, h11.EndOfMessage) and self._head is not None:
+                    head, self._head = self._head, None
+                    self._start(head._replace(body=bytes(self._body)))
+                elif event in (h11.NEED_DATA, h11.PAUSED):
+                    return
+                else:  # the client has closed its half
+                    self._transport.close()
+                    return
         except h11.RemoteProtocolError as error:
             self._refuse(error.error_status_hint, str(error))
         except RefusedError as refusal:
@@ -160,12 +181,29 @@ class HttpConnection(asyncio.Protocol):
         method = event.method.decode("ascii")
         headers = {name.decode("ascii"): value.decode("latin-1") for name, value in event.headers}
         if method not in METHODS:
-            raise RefusedError(405, "GET and HEAD only")
-        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-            raise RefusedError(413, "a request has no body here")
+            raise RefusedError(405, "GET, HEAD and POST only")
         path, query = read_target(event.target)
-        self._connections.guard.check(path, headers)
-        request = HttpRequest(method, path, query, headers)
+        size = 0
+        if method == "POST":
+            size = check_post(path, headers, BODY_MAX)
+        elif headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+            raise RefusedError(413, "a request has no body here")
+        self._connections.guard.check(path, headers, method)
+        peer = None if self._transport is None else self._transport.get_extra_info("peername")
+        request = HttpRequest(method, path, query, headers, address=str(peer[0]) if peer else "")
+        if size == 0:
+            self._start(request)
+            return
+        if self._connections.body_bytes + size > BODIES_MAX:
+            raise RefusedError(503, "too many bytes are being sent at this moment")
+        self._connections.body_bytes += size
+        self._reserved = size
+        self._head = request
+        if self._http.they_are_waiting_for_100_continue and self._transport is not None:
+            data = self._http.send(h11.InformationalResponse(status_code=100, headers=[]))
+            self._transport.write(data or b"")
+
+    def _start(self, request: HttpRequest) -> None:
         self._connections.idle.pop(self, None)
         if self._deadline is not None:
             self._deadline.cancel()
@@ -196,6 +234,7 @@ class HttpConnection(asyncio.Protocol):
         except ConnectionError:
             return  # the client is gone
         self._task = None
+        self._give_back()
         self._go_on()
 
     async def _respond(self, response: Response, *, bare: bool) -> None:
@@ -289,7 +328,7 @@ class HttpConnection(asyncio.Protocol):
             body = (text or PHRASES.get(status, "")).encode() + b"\n"
             headers = [("Content-Length", str(len(body))), ("Cache-Control", "no-store"), ("Connection", "close")]
             if status == 405:
-                headers.append(("Allow", "GET, HEAD"))
+                headers.append(("Allow", "GET, HEAD, POST"))
             try:
                 self._send_head(status if status in PHRASES else 400, headers, TEXT)
                 self._send(h11.Data(data=body))

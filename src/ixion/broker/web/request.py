@@ -18,6 +18,8 @@ class HttpRequest(NamedTuple):
     query: dict[str, str]
     headers: dict[str, str]  # names in lower case
     at: Mapping[str, str] = MappingProxyType({})  # the named segments of its route
+    address: str = ""  # of the client, without the port
+    body: bytes = b""  # of a POST
 
     @property
     def wants_html(self) -> bool:

@@ -11,15 +11,16 @@ from ixion.broker.web.response import Answer, Page, RefusedError
 class Route(NamedTuple):
     segments: tuple[str, ...]
     page: Page
+    method: str
 
 
 class Routes:
     def __init__(self) -> None:
         self._by_length: dict[int, list[Route]] = {}
 
-    def add(self, pattern: str, page: Page) -> None:
+    def add(self, pattern: str, page: Page, method: str = "GET") -> None:
         segments = tuple(pattern.split("/")[1:])
-        self._by_length.setdefault(len(segments), []).append(Route(segments, page))
+        self._by_length.setdefault(len(segments), []).append(Route(segments, page, method))
 
     def has(self, path: str) -> bool:
         """Whether a page has exactly this path."""
@@ -28,10 +29,16 @@ class Routes:
 
     async def ask(self, request: HttpRequest) -> Answer:
         given = request.segments
+        method = "GET" if request.method == "HEAD" else request.method
+        others = ""
         for route in self._by_length.get(len(given), ()):
             at = fits(route.segments, given)
             if at is not None:
-                return await route.page(request._replace(at=at))
+                if route.method == method:
+                    return await route.page(request._replace(at=at))
+                others = route.method
+        if others:
+            raise RefusedError(405, f"{others} only")
         raise RefusedError(404, "there is no such page")
 
 

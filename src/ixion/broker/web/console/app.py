@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ixion.broker.web.console.api import (
     access,
     brokers,
+    cancelling,
     groups,
     overview,
     purgatories,
@@ -20,16 +22,17 @@ from ixion.broker.web.console.api import (
     topics,
     wheel,
 )
-from ixion.broker.web.console.endpoints import BASE, ENDPOINTS, Endpoint, answer, openapi
+from ixion.broker.web.console.caller import Caller
+from ixion.broker.web.console.endpoints import BASE, ENDPOINTS, READS_ONLY, Endpoint, answer, openapi
 from ixion.broker.web.console.files import Files
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.console.views import access as access_view
 from ixion.broker.web.console.views import brokers as brokers_view
+from ixion.broker.web.console.views import changing, tables, words
 from ixion.broker.web.console.views import groups as group_views
 from ixion.broker.web.console.views import overview as overview_view
 from ixion.broker.web.console.views import records as record_views
 from ixion.broker.web.console.views import schedules as schedule_views
-from ixion.broker.web.console.views import tables, words
 from ixion.broker.web.console.views import topics as topic_views
 from ixion.broker.web.console.views import wheel as wheel_views
 from ixion.broker.web.console.views.layout import Frame, document, empty, heading
@@ -55,6 +58,7 @@ class View(NamedTuple):
     refresh_s: int = 0
     scripts: tuple[str, ...] = ()
     entry: str = ""  # of the navigation, if it is not the path
+    writes: bool = False  # a form that changes something
 
 
 VIEWS: Final = (
@@ -99,6 +103,26 @@ VIEWS: Final = (
     View("/brokers", brokers.brokers, lambda it, _, b: Shown("Brokers", brokers_view.brokers(it, b)), 5),
     View("/settings", rest.settings, lambda it, _, __: Shown("Settings", tables.settings(it))),
     View("/access", access.access, lambda it, _, b: Shown("Access", access_view.access(it, b))),
+    View(
+        "/topics/{topic}/produce",
+        changing.produce_form,
+        lambda it, _, __: Shown(f"Send to {it['topic']}", changing.produce(it)),
+        entry="/topics",
+        writes=True,
+    ),
+    View(
+        "/groups/{group}/reset",
+        changing.reset_form,
+        lambda it, _, __: Shown(f"Reset {it['group']}", changing.reset(it)),
+        entry="/groups",
+        writes=True,
+    ),
+    View(
+        "/schedules/{topic}/{partition}",
+        cancelling.waiting,
+        lambda it, _, __: Shown(f"{it['topic']}-{it['partition']}", changing.waiting(it)),
+        entry="/schedules",
+    ),
 )
 
 
@@ -110,7 +134,6 @@ class Console:
             f"ixion {inside.version}, broker {inside.node_id} of {inside.cluster_id}", self._files.paths
         )
         self._views = {view.path: view for view in VIEWS}
-        self._endpoints: dict[str, Endpoint] = {BASE + each.path: each for each in ENDPOINTS}
         self._bootstrap = "" if inside.bootstrap in (HERE, "") else f" -b {inside.bootstrap}"
 
     def ask(self) -> Ask:
@@ -118,8 +141,8 @@ class Console:
         routes = Routes()
         for pattern in self._views:
             routes.add(pattern, partial(self.view, pattern))
-        for pattern in self._endpoints:
-            routes.add(pattern, partial(self.endpoint, pattern))
+        for each in ENDPOINTS:
+            routes.add(BASE + each.path, partial(self.endpoint, each), each.method)
         routes.add(f"{BASE}/openapi.json", self.description)
         routes.add("/static/{name}", self._files.page)
 
@@ -139,24 +162,34 @@ class Console:
         closed = self._inside.closed()
         if closed:
             return self._say(403, entry, "Closed", closed)
+        writes = self._inside.writes
+        if view.writes and not writes:
+            return self._say(403, entry, "Reads only", READS_ONLY)
         try:
-            found = await view.data(self._inside, request)
+            found = await view.data(self.inside_for(request), request)
             await asyncio.sleep(0)  # the HTML is another turn of the loop
             title, body = view.show(found, request, self._bootstrap)
         except RefusedError as refusal:
             return self._say(refusal.status, entry, "Nothing to show", refusal.text)
-        made = document(self._frame, entry, title, body, refresh_s=view.refresh_s, scripts=view.scripts)
+        scripts = view.scripts
+        if writes and (view.writes or pattern in changing.ACTING):
+            body = join([changing.leading(pattern, request.path), body])
+            scripts = (*scripts, "act.js")
+        made = document(self._frame, entry, title, body, refresh_s=view.refresh_s, scripts=scripts)
         return Response(made, kind=HTML)
 
     def _say(self, status: int, entry: str, title: str, text: str) -> Response:
         body = join([heading(title), empty(words.sentence(text))])
         return Response(document(self._frame, entry, title, body), status, HTML)
 
-    async def endpoint(self, pattern: str, request: HttpRequest) -> Answer:
+    async def endpoint(self, endpoint: Endpoint, request: HttpRequest) -> Answer:
         closed = self._inside.closed()
         if closed:
             return Response(json.dumps({"error": closed}).encode(), 403, JSON)
-        return await answer(self._endpoints[pattern], self._inside, request)
+        return await answer(endpoint, self.inside_for(request), request)
+
+    def inside_for(self, request: HttpRequest) -> Inside:
+        return replace(self._inside, caller=Caller(request.address))
 
     async def description(self, _request: HttpRequest) -> Answer:
         return Response(json.dumps(openapi(self._inside.version)).encode(), kind=JSON)

@@ -6,20 +6,23 @@ import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import UnionType
-from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints, is_typeddict
 
 from ixion.broker.web.console import streams
 from ixion.broker.web.console.api import (
     access,
     brokers,
+    cancelling,
     export,
     groups,
     overview,
     purgatories,
     record_rows,
     records,
+    resetting,
     rest,
     schedules,
+    sending,
     tail,
     topics,
     wheel,
@@ -29,6 +32,7 @@ from ixion.broker.web.request import HttpRequest
 from ixion.broker.web.response import EVENTS, JSON, Answer, RefusedError, Response, Stream
 
 BASE: Final = "/api/v1"
+READS_ONLY: Final = "this page may not change anything; the setting web.write allows it"
 
 
 class Param(NamedTuple):
@@ -43,6 +47,16 @@ class Endpoint(NamedTuple):
     result: Any  # a TypedDict, or the name of a media type
     about: str
     params: tuple[Param, ...] = ()
+    body: Any = None  # the TypedDict of what is sent; then it is a POST, and changes something
+
+    @property
+    def name(self) -> str:
+        """Of the operation: that of its function."""
+        return str(self.call.__name__)
+
+    @property
+    def method(self) -> str:
+        return "GET" if self.body is None else "POST"
 
 
 Q: Final = Param("q", "only rows that contain this text, whatever its case")
@@ -126,11 +140,50 @@ ENDPOINTS: Final = (
         (*ROWS, Param("changed", "1: only those that differ from the default", "integer")),
     ),
     Endpoint("/access", access.access, access.Access, "rules, users, delegation tokens and quotas; no secrets", ROWS),
+    Endpoint(
+        "/schedules/{topic}/{partition}",
+        cancelling.waiting,
+        cancelling.Waiting,
+        "delayed records of a partition, those that are due first",
+    ),
+    Endpoint(
+        "/topics/{topic}/records", sending.send, sending.Sent, "send records to a topic", body=sending.RecordsToSend
+    ),
+    Endpoint(
+        "/topics/{topic}/lines",
+        sending.send_lines,
+        sending.Sent,
+        "send the lines of a text to a topic",
+        body=sending.LinesToSend,
+    ),
+    Endpoint(
+        "/schedules/{topic}/cancel",
+        cancelling.cancel,
+        sending.Sent,
+        "cancel a delayed record, by its offset or its id",
+        body=cancelling.ToCancel,
+    ),
+    Endpoint(
+        "/groups/{group}/offsets/preview",
+        resetting.preview,
+        resetting.ResetPreview,
+        "what a reset of a group's offsets would change; it changes nothing",
+        body=resetting.ToReset,
+    ),
+    Endpoint(
+        "/groups/{group}/offsets",
+        resetting.change,
+        resetting.OffsetsChanged,
+        "set the offsets of a group without members, if they are still those of the preview",
+        body=resetting.ToChange,
+    ),
 )
 
 
 async def answer(endpoint: Endpoint, inside: Inside, request: HttpRequest) -> Answer:
     try:
+        if endpoint.body is not None and not inside.writes:
+            raise RefusedError(403, READS_ONLY)
         found = await endpoint.call(inside, request)
     except RefusedError as refusal:
         return Response(json.dumps({"error": refusal.text}).encode(), refusal.status, JSON)
@@ -156,34 +209,36 @@ def openapi(version: str) -> dict[str, Any]:
         else:
             content = {each.result: {"schema": {"type": "string"}}}
         at = [part[1:-1] for part in each.path.split("/") if part.startswith("{")]
-        paths[BASE + each.path] = {
-            "get": {
-                "summary": each.about,
-                "operationId": each.call.__name__,
-                "parameters": [
-                    *(
-                        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-                        for name in at
-                    ),
-                    *(
-                        {"name": param.name, "in": "query", "description": param.about, "schema": {"type": param.kind}}
-                        for param in each.params
-                    ),
-                ],
-                "responses": {
-                    "200": {"description": each.about, "content": content},
-                    **{
-                        str(code): {"description": what, "content": refused}
-                        for code, what in (
-                            (400, "a parameter is not valid"),
-                            (403, "the page is closed, or another site asks"),
-                            (404, "there is no such thing"),
-                            (503, "not now"),
-                        )
-                    },
+        paths.setdefault(BASE + each.path, {})[each.method.lower()] = {
+            "summary": each.about,
+            "operationId": each.name,
+            "parameters": [
+                *(
+                    {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+                    for name in at
+                ),
+                *(
+                    {"name": param.name, "in": "query", "description": param.about, "schema": {"type": param.kind}}
+                    for param in each.params
+                ),
+            ],
+            "responses": {
+                "200": {"description": each.about, "content": content},
+                **{
+                    str(code): {"description": what, "content": refused}
+                    for code, what in (
+                        (400, "a parameter is not valid"),
+                        (403, "the page is closed, or another site asks"),
+                        (404, "there is no such thing"),
+                        *(((409, "something else must happen first"),) if each.body is not None else ()),
+                        (503, "not now"),
+                    )
                 },
-            }
+            },
         }
+        if each.body is not None:
+            sent = {JSON: {"schema": schema_of(each.body, schemas)}}
+            paths[BASE + each.path]["post"]["requestBody"] = {"required": True, "content": sent}
     return {
         "openapi": "3.1.0",
         "info": {"title": "ixion", "version": version, "description": "What the pages of an ixion broker show."},
@@ -202,7 +257,7 @@ def schema_of(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
             schemas[name] = {
                 "type": "object",
                 "properties": {field: schema_of(hint, schemas) for field, hint in hints.items()},
-                "required": list(hints),
+                "required": [field for field in hints if field in kind.__required_keys__],
                 "additionalProperties": False,
             }
         return {"$ref": f"#/components/schemas/{name}"}
@@ -210,6 +265,8 @@ def schema_of(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
         return {"type": "array", "items": schema_of(get_args(kind)[0], schemas)}
     if get_origin(kind) is dict:
         return {"type": "object", "additionalProperties": schema_of(get_args(kind)[1], schemas)}
+    if get_origin(kind) is Literal:
+        return {"type": "string", "enum": list(get_args(kind))}
     if isinstance(kind, UnionType):
         return {"anyOf": [schema_of(each, schemas) for each in get_args(kind)]}
     return {"type": {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}[kind]}

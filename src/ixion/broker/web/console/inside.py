@@ -7,7 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ixion.broker.web.console.caller import NOBODY, Caller
+
 if TYPE_CHECKING:
+    import socket
+
     from ixion.broker.acl.authorizer import Authorizer
     from ixion.broker.coordinators.group.coordinator import GroupCoordinator
     from ixion.broker.coordinators.txn.coordinator import TransactionCoordinator
@@ -20,10 +24,12 @@ if TYPE_CHECKING:
     from ixion.broker.replica.manager import ReplicaManager
     from ixion.broker.schedules.schedules import Schedules
     from ixion.broker.security.credentials import ScramCredentials
+    from ixion.broker.security.gate import Gate
     from ixion.broker.security.tokens import Tokens
     from ixion.broker.share.manager import ShareManager
     from ixion.broker.web.console.history import History
     from ixion.broker.web.console.others import Others
+    from ixion.clients.address import Address
     from ixion.config.dynamic import DynamicConfig
     from ixion.purgatory.purgatory import DelayedOperationPurgatory
     from ixion.timer.loop_timer import LoopTimer
@@ -64,3 +70,7 @@ class Inside:
     others: Others
     working: asyncio.Semaphore  # bounds the looks at records that worker threads do at a time
     closed: Callable[[], str]  # why the page shows nothing; empty: it does
+    writes: bool  # whether it may change anything (web.write)
+    address: Address  # of the listener that `connect` connects to, for messages
+    connect: Callable[[str, Gate | None], socket.socket]  # see `SocketServer.connect_within`
+    caller: Caller = NOBODY  # for whom it reads and acts

@@ -41,7 +41,10 @@ def schedules(found: Schedules, coming: ComingDue, bootstrap: str) -> Safe:
     rows: Rows = [
         (
             tag("a", f"{each['topic']}-{each['partition']}", href=link("topics", each["topic"])),
-            each["waiting"],
+            value(
+                tag("a", each["waiting"], href=link("schedules", each["topic"], str(each["partition"]))),
+                each["waiting"],
+            ),
             value(size(each["bytes"]), each["bytes"]),
             each["near"],
             value(span(each["next_ms"]), each["next_ms"]),

@@ -1,0 +1,13 @@
+"""The live page. None of these is Kafka's, which has no page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ixion.config.setting import Setting, optional_flag
+
+WEB_WRITE: Final[Setting[bool | None]] = optional_flag(
+    "web.write",
+    doc="whether the live page and its endpoints may change anything; default: true if only this machine can reach the"
+    " broker and its page and no client has to log in, else false",
+)
