@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 from ixion.broker.metadata.image import ClusterImage
 from ixion.broker.replica.broker_channels import BrokerChannels
 from ixion.broker.web.console.others import SILENCE_S, Others
+from ixion.clients import ShareConsumer
 from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.protocol.messages.k35_describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from ixion.language.protocol.registry import ApiKey
@@ -75,6 +76,49 @@ def test_partitions_and_records_of_other_brokers(three: Cluster) -> None:
             assert json.loads(one["value"]["text"])["n"] == 54 + number
             (first, *_) = data(broker, f"/topics/orders/records?partition={number}&since=-1h")["records"]
             assert first["offset"] == 0
+
+
+def test_groups_of_every_kind_on_any_broker(three: Cluster, request: pytest.FixtureRequest) -> None:
+    names = [f"readers-{number}" for number in range(6)]
+    consumers: list[Consumer] = []
+
+    def close() -> None:
+        for each in consumers:
+            each.close()
+
+    request.addfinalizer(close)
+    for number, name in enumerate(names):
+        settings = {"bootstrap.servers": three.bootstrap, "group.id": name, "auto.offset.reset": "earliest"}
+        if number % 2:
+            settings["group.protocol"] = "consumer"
+        consumer = Consumer(settings)
+        consumers.append(consumer)
+        consumer.subscribe(["orders"])
+        got = 0
+        while got < RECORDS:
+            message = consumer.poll(1)
+            got += message is not None and message.error() is None
+        consumer.commit(asynchronous=False)
+    with ShareConsumer(three.bootstrap, group="queue", topics=["orders"]) as share:
+        share.poll(0.1)
+        for broker in three.brokers.values():
+            rows = {each["group"]: each for each in data(broker, "/groups")["groups"]}
+            assert set(rows) == {*names, "queue"}
+            assert {each["protocol"] for each in rows.values()} == {"classic", "consumer", "share"}
+            for number, name in enumerate(names):
+                group = data(broker, f"/groups/{name}")
+                assert group["protocol"] == ("consumer" if number % 2 else "classic")
+                assert (group["state"], group["lag"], group["offsets_count"]) == ("Stable", 0, 6)
+                assert len(group["members"][0]["assigned"]) == 6
+                assert sum(each["end"] for each in group["offsets"]) == RECORDS
+            group = data(broker, "/groups/queue")
+            assert (group["protocol"], len(group["members"])) == ("share", 1)
+            assert get(broker, "/groups/queue", "text/html")[0] == 200
+            assert get(broker, "/groups/none", "text/html")[0] == 404
+    coordinators = [
+        {name: data(each, f"/groups/{name}")["broker"] for name in names} for each in three.brokers.values()
+    ]
+    assert coordinators[0] == coordinators[1] == coordinators[2]
 
 
 def test_a_tail_follows_partitions_of_other_brokers(three: Cluster) -> None:

@@ -14,6 +14,7 @@ from ixion.broker.web.console.api import (
     brokers,
     cancelling,
     export,
+    group_rows,
     groups,
     overview,
     purgatories,
@@ -112,8 +113,10 @@ ENDPOINTS: Final = (
         record_rows.RecordRow,
         "one record, up to a megabyte of it",
     ),
-    Endpoint("/groups", groups.groups, groups.Groups, "groups that this broker coordinates", ROWS),
-    Endpoint("/groups/{group}", groups.group, groups.GroupDetail, "one group: members, assignments, offsets and lag"),
+    Endpoint("/groups", groups.groups, group_rows.Groups, "the groups of the cluster", ROWS),
+    Endpoint(
+        "/groups/{group}", groups.group, group_rows.GroupDetail, "one group: members, assignments, offsets and lag"
+    ),
     Endpoint(
         "/transactions",
         rest.transactions,

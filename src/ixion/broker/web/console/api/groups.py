@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypedDict, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from ixion.broker.coordinators.group.share.group import ShareGroup, ShareMember
-from ixion.broker.web.console.api.figures import Page, in_short_turns, matching, page_of, part
-from ixion.broker.web.console.api.share_groups import Shares, lag_here, shares
+from ixion.broker.web.console.api.figures import in_short_turns, matching, page_of, part
+from ixion.broker.web.console.api.group_rows import (
+    MOST_ASSIGNED,
+    MOST_MEMBERS,
+    MOST_OFFSETS,
+    GroupDetail,
+    GroupRow,
+    Groups,
+    MemberRow,
+    OffsetRow,
+    fill_in,
+)
+from ixion.broker.web.console.api.groups_elsewhere import detail_of, listed
+from ixion.broker.web.console.api.share_groups import lag_here, shares
 from ixion.broker.web.console.api.topics import behind
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.request import HttpRequest
@@ -19,64 +31,20 @@ if TYPE_CHECKING:
     from ixion.broker.coordinators.group.consumer.member import ConsumerMember
     from ixion.broker.coordinators.group.shard import Group, GroupShard
 
-MOST_MEMBERS: Final = 500
-MOST_OFFSETS: Final = 1000
-MOST_ASSIGNED: Final = 100  # partitions that are listed of a member
-
-
-class GroupRow(TypedDict):
-    group: str
-    protocol: str  # classic, consumer or share
-    state: str
-    generation: int
-    members: int
-    topics: int  # with committed offsets; of a share group, those that it reads
-    lag: int  # of a share group, on this broker only
-
-
-class Groups(TypedDict):
-    page: Page
-    groups: list[GroupRow]
-
-
-class MemberRow(TypedDict):
-    id: str
-    instance_id: str | None
-    client_id: str
-    host: str
-    assigned: list[str]
-    assigned_count: int
-
-
-class OffsetRow(TypedDict):
-    topic: str
-    partition: int
-    committed: int
-    end: int | None
-    lag: int | None
-    committed_ms: int
-
-
-class GroupDetail(TypedDict):
-    group: str
-    protocol: str
-    state: str
-    generation: int
-    assignor: str
-    members_count: int
-    members: list[MemberRow]
-    offsets_count: int
-    offsets: list[OffsetRow]
-    shares: Shares | None  # of a share group, instead of offsets
-    lag: int
-    lags: list[float]  # one a minute, the oldest first; the last is now
-
 
 async def groups(inside: Inside, request: HttpRequest) -> Groups:
     found = await in_short_turns(all_groups(inside))
-    names = matching(found, request)
+    others = await listed(inside)
+    names = matching({**others.groups, **found}, request)
     page = page_of(request, len(names))
-    return Groups(page=page, groups=await in_short_turns(rows(inside, [found[name] for name in part(names, page)])))
+    shown = part(names, page)
+    mine = await in_short_turns(rows(inside, [found[name] for name in shown if name in found]))
+    by_name = {row["group"]: row for row in mine}
+    return Groups(
+        page=page,
+        groups=[by_name[name] if name in by_name else others.groups[name] for name in shown],
+        silent=others.silent,
+    )
 
 
 Found = tuple["GroupShard", "Group"]
@@ -115,6 +83,7 @@ def rows(inside: Inside, found: Sequence[Found]) -> Steps[list[GroupRow]]:
                 group=group.group_id,
                 protocol=protocol_of(group),
                 state=group.state.value,
+                broker=inside.node_id,
                 generation=generation_of(group),
                 members=len(group.members),
                 topics=len(group.known) if is_share(group) else len({topic for topic, _ in committed}),
@@ -146,8 +115,12 @@ async def group(inside: Inside, request: HttpRequest) -> GroupDetail:
     shard = None if coordinator is None else coordinator.shards.at(coordinator.shards.partition_for(name))
     found = None if shard is None or shard.loading else shard.groups.get(name)
     if shard is None or found is None:
-        raise RefusedError(404, f"this broker coordinates no group {name[:200]!r}")
+        elsewhere = await detail_of(inside, name)
+        if elsewhere is None:
+            raise RefusedError(404, f"there is no group {name[:200]!r}")
+        return elsewhere
     made = await in_short_turns(detail(inside, shard, found))
+    made["lag"] += await fill_in(inside, made["offsets"])
     if is_share(found):
         made["shares"] = in_flight = await shares(inside, found)
         made["lag"] = in_flight["lag"]
@@ -181,6 +154,7 @@ def detail(inside: Inside, shard: GroupShard, found: Group) -> Steps[GroupDetail
     members = yield from (classic_members(found) if isinstance(found, ClassicGroup) else members_of(inside, found))
     return GroupDetail(
         group=found.group_id,
+        broker=inside.node_id,
         protocol=protocol_of(found),
         state=found.state.value,
         generation=generation_of(found),

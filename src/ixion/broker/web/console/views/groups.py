@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import Final
 
-from ixion.broker.web.console.api.groups import GroupDetail, Groups
+from ixion.broker.web.console.api.group_rows import GroupDetail, Groups
 from ixion.broker.web.console.api.share_groups import Shares
 from ixion.broker.web.console.lags import STEP_S as LAG_STEP_S
 from ixion.broker.web.console.views.layout import Column, empty, facts, filtering, heading, pages, table, value, warn
@@ -13,7 +14,8 @@ from ixion.broker.web.console.views.markup import Child, Safe, join, link, tag
 from ixion.broker.web.console.views.overview import curve
 from ixion.broker.web.console.views.words import NONE, clock, count, of
 
-QUIET = ("Stable", "Empty")
+QUIET: Final = ("Stable", "Empty")
+FIGURES: Final = ("generation", "members", "topics", "lag")
 
 
 def groups(found: Groups, bootstrap: str) -> Safe:
@@ -21,12 +23,12 @@ def groups(found: Groups, bootstrap: str) -> Safe:
     head = heading("Groups", of(page["total"], "group"), filtering("/groups", page["query"], "groups"))
     if not found["groups"]:
         if page["query"]:
-            return join([head, empty(f"No group here has {page['query']!r} in its name.")])
+            return join([head, empty(f"No group has {page['query']!r} in its name.")])
         return join(
             [
                 head,
                 empty(
-                    "This broker coordinates no group yet. A consumer with a group makes one:",
+                    "There is no group yet. A consumer with a group makes one:",
                     f"ixion consume greetings --group readers{bootstrap}",
                 ),
             ]
@@ -35,6 +37,7 @@ def groups(found: Groups, bootstrap: str) -> Safe:
         Column("group"),
         Column("state"),
         Column("protocol"),
+        Column("coordinator", True),
         Column("generation", True),
         Column("members", True),
         Column("topics", True),
@@ -45,14 +48,20 @@ def groups(found: Groups, bootstrap: str) -> Safe:
             tag("a", each["group"], href=link("groups", each["group"])),
             state(each["state"]),
             each["protocol"],
-            str(each["generation"]),
-            each["members"],
-            each["topics"],
-            each["lag"],
+            str(each["broker"]),
+            *(value(count(each[name]), each[name]) for name in FIGURES),
         )
         for each in found["groups"]
     ]
-    return join([head, table("groups", columns, rows, "groups"), pages("/groups", page)])
+    silent = [tag("p", warn(f"{why[:1].upper()}{why[1:]}: its groups are not shown.")) for why in found["silent"]]
+    return join(
+        [
+            head,
+            tag("div", silent, id="silent", data_live=True),
+            table("groups", columns, rows, "groups"),
+            pages("/groups", page),
+        ]
+    )
 
 
 def state(name: str) -> Child:
@@ -67,6 +76,7 @@ def group(found: GroupDetail, bootstrap: str) -> Safe:
                 "figures",
                 [
                     ("state", state(found["state"])),
+                    ("coordinator", str(found["broker"])),
                     ("generation", str(found["generation"])),
                     ("assignor", found["assignor"] or NONE),
                     ("members", count(found["members_count"])),
