@@ -19,6 +19,7 @@ from ixion.config import (
     share_settings,
     topic,
     transaction_settings,
+    web_settings,
 )
 from ixion.config.dynamic import DynamicConfig, Level
 from ixion.config.ineffective import WITHOUT_EFFECT, topic_settings_without_effect
@@ -37,6 +38,7 @@ TABLES = (
     security_settings,
     share_settings,
     transaction_settings,
+    web_settings,
 )
 SOURCE = Path(__file__).parents[2] / "src" / "ixion"
 REFUSED = {"remote.storage.enable"}  # anything but the default is an error
