@@ -8,6 +8,7 @@ waits for a disk, so that part runs on the controller's own thread.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -15,6 +16,8 @@ from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.model.pools import MakePool, threads
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 
 class ChangeQueue:
@@ -29,7 +32,11 @@ class ChangeQueue:
         task = asyncio.get_running_loop().create_task(self._in_turn(change))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_nobody_waits)
+            raise
 
     async def _in_turn(self, change: Callable[[], Coroutine[Any, Any, T]]) -> T:
         async with self.turn:
@@ -48,3 +55,10 @@ class ChangeQueue:
     def stop(self) -> None:
         self._stopped = True
         self._thread.shutdown(wait=True)
+
+
+def _nobody_waits(task: asyncio.Task[Any]) -> None:
+    """The caller is gone. That the change was refused concerns nobody; a fault is in the log, as no caller gets it."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, KafkaError):
+        logger.error("a change that nobody waits for failed", exc_info=error)
