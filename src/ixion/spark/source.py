@@ -1,4 +1,4 @@
-"""The classes that Spark calls: a batch reader and a stream reader, which share planning and reading.
+"""The classes that Spark calls to read: a batch reader and a stream reader, which share planning and reading.
 
 Planning runs once in a process beside the driver, reading in a worker per task, so readers are pickled and hold options
 only. A stream's offsets are those of the connector, topic -> partition -> next offset.
@@ -13,7 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from ixion.clients.admin.offsets import EARLIEST, LATEST
@@ -24,6 +31,8 @@ from ixion.spark import places
 from ixion.spark.archives import spare_archives
 from ixion.spark.memory import keep_freed_memory
 from ixion.spark.options import Edge, Options, read_options
+from ixion.spark.sink import BatchWriter, StreamWriter
+from ixion.spark.sink_options import read_sink_options
 from ixion.spark.split import split
 
 if TYPE_CHECKING:
@@ -57,6 +66,12 @@ class IxionDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
         return StreamReader(read_options(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return BatchWriter(read_sink_options(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        return StreamWriter(read_sink_options(self.options), schema, overwrite)
 
 
 class BatchReader(DataSourceReader):
