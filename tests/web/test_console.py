@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -45,7 +46,10 @@ def broker() -> Iterator[Broker]:
             message = consumer.poll(1)
             got += message is not None and message.error() is None
         consumer.commit(asynchronous=False)
-        ledger = Producer({"bootstrap.servers": running.bootstrap, "transactional.id": "ledger"})
+        # Its transaction stays open for as long as these tests take.
+        ledger = Producer(
+            {"bootstrap.servers": running.bootstrap, "transactional.id": "ledger", "transaction.timeout.ms": 900_000}
+        )
         ledger.init_transactions(30)
         ledger.begin_transaction()
         ledger.produce("orders", b"open", partition=0)
@@ -202,8 +206,9 @@ def test_a_transaction_a_producer_a_connection_and_a_delayed_record(broker: Brok
     (transaction,) = data(broker, "/transactions")["transactions"]
     assert (transaction["transactional_id"], transaction["state"], transaction["stuck"]) == ("ledger", "Ongoing", False)
     assert any(each["transaction_from"] == 10 for each in data(broker, "/producers?q=orders-0")["producers"])
-    clients = {each["client_id"]: each for each in data(broker, "/connections")["connections"]}
-    assert "rdkafka" in clients["biller"]["software"]
+    # A client has several connections, and a new one has not named its library yet.
+    billers = data(broker, "/connections?q=biller")["connections"]
+    assert any("rdkafka" in each["software"] for each in billers)
     found = data(broker, "/schedules")
     assert found["waiting"] == 1
     assert found["hours"][0]["count"] + found["hours"][1]["count"] == 1  # at any time of the day: see test_due
@@ -364,24 +369,16 @@ def test_programs_get_what_they_got_before(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": "User:ANONYMOUS"},
-        {
-            "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
-            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
-        },
-    ],
-    ids=["an authorizer", "a login"],
+    ("users", "status", "topics"),
+    [("User:ANONYMOUS", 200, ["orders"]), ("User:root", 403, [])],
+    ids=["all rights", "no rights"],
 )
-def test_a_broker_that_asks_who_one_is_shows_nothing_without_a_login(settings: dict[str, str]) -> None:
-    with Broker(settings, metrics=True) as broker:
-        for path in VIEWS:
-            status, body = get(broker, path, "text/html")
-            assert status == 403
-            assert "must log in" in body
-        for endpoint in (each for each in ENDPOINTS if each.body is None):
-            status, body = get(broker, f"/api/v1{endpoint.path.replace('{', '').replace('}', '')}")
-            assert status == 403
-            assert "must log in" in json.loads(body)["error"]
-        assert get(broker, "/healthz")[0] == 200
+def test_where_nobody_logs_in_the_rights_are_those_of_an_anonymous_client(
+    users: str, status: int, topics: list[str], tmp_path: Path
+) -> None:
+    with Broker(data=tmp_path) as before:
+        before.create_topic("orders")
+    settings = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": users}
+    with Broker(settings, metrics=True, data=tmp_path) as broker:
+        assert [each["name"] for each in data(broker, "/topics")["topics"]] == topics
+        assert get(broker, "/connections", "text/html")[0] == status

@@ -14,6 +14,7 @@ from ixion.broker.startup.preflight import is_loopback
 
 if TYPE_CHECKING:
     from ixion.broker.startup.parts import Parts
+    from ixion.broker.web.console.door import Door, Way
     from ixion.broker.web.console.history import History
     from ixion.broker.web.console.inside import Inside
     from ixion.broker.web.console.others import Others
@@ -64,6 +65,7 @@ class LateConsole:
                 self.history(),
                 self._others,
                 lambda: closed(self._parts, self._web),
+                make_door(self._parts, self._web),
                 self._web.only_here,
             )
         return self._inside
@@ -82,22 +84,59 @@ def import_code() -> None:
 
 def closed(parts: Parts, web: WebServer) -> str:
     """Why the page shows nothing; empty: it does. The page shows no more than any Kafka client may see."""
-    from ixion.broker.startup.listeners import authenticates
     from ixion.config.listeners import listeners
 
-    config = parts.config.current
-    bound = listeners(config).bound
-    if parts.authorizer is not None or any(authenticates(config, each) for each in bound):
-        return (
-            "clients of this broker must log in, and this page cannot ask for a login yet;"
-            " the commands of ixion show the same with --user"
-        )
+    bound = listeners(parts.config.current).bound
+    if asks_for_login(parts):
+        if not ways_in(parts):
+            return (
+                "clients of this broker prove by a certificate who they are, and this page cannot ask for one;"
+                " a listener with SASL lets users sign in here"
+            )
+        if not web.only_here:
+            return (
+                "users would send their passwords over the network in plain text;"
+                " choose a loopback address with --metrics-port, behind a proxy with TLS if others are to see it"
+            )
     if not web.only_here and all(is_loopback(each.host) for each in bound):
         return (
             "Kafka clients on other machines cannot reach this broker, so this page is not shown to them;"
             " choose a loopback address with --metrics-port"
         )
     return ""
+
+
+def asks_for_login(parts: Parts) -> bool:
+    """Whether some clients must log in: then nobody sees the page without."""
+    from ixion.broker.startup.listeners import authenticates
+    from ixion.config.listeners import listeners
+
+    config = parts.config.current
+    return any(authenticates(config, each) for each in listeners(config).bound)
+
+
+def ways_in(parts: Parts) -> list[Way]:
+    """The listeners with SASL for clients; of a broker without such, all with SASL."""
+    from ixion.broker.web.console.door import Way
+
+    found = [each.listener for each in parts.server.acceptors if each.listener.gate is not None]
+    of_clients = [each for each in found if not each.inter_broker and not each.control_plane]
+    return [Way(tuple(each.gate().mechanisms), each.gate) for each in of_clients or found if each.gate is not None]
+
+
+def make_door(parts: Parts, web: WebServer) -> Door:
+    from ixion.broker.web.console.door import Door
+    from ixion.config.security_settings import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS
+
+    return Door(
+        asks=asks_for_login(parts),
+        ways=lambda: ways_in(parts),
+        authorizer=parts.authorizer,
+        credentials=parts.credentials,
+        patience_ms=lambda: parts.config.current[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
+        is_secure=False,
+        port=web.port,
+    )
 
 
 def make_others(parts: Parts) -> Others:
@@ -119,7 +158,9 @@ def make_others(parts: Parts) -> Others:
     return Others(parts.image, parts.node_id, make)
 
 
-def make_inside(parts: Parts, history: History, others: Others, closed: Callable[[], str], only_here: bool) -> Inside:
+def make_inside(
+    parts: Parts, history: History, others: Others, closed: Callable[[], str], door: Door, only_here: bool
+) -> Inside:
     from ixion import __version__
     from ixion.broker.network.request_times import BOUNDS_NS
     from ixion.broker.startup.pages import purgatories
@@ -160,6 +201,7 @@ def make_inside(parts: Parts, history: History, others: Others, closed: Callable
         others=others,
         closed=closed,
         working=asyncio.Semaphore(LOOKS_AT_ONCE),
+        door=door,
         writes=may_write(parts, only_here),
         address=Address(endpoint.host or "127.0.0.1", endpoint.port),
         connect=partial(parts.server.connect_within, endpoint.name),

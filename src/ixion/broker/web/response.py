@@ -29,6 +29,7 @@ PHRASES: Final = {
     413: "Content Too Large",
     415: "Unsupported Media Type",
     421: "Misdirected Request",
+    429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error",
     501: "Not Implemented",

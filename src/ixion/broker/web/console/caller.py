@@ -15,14 +15,18 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ixion.broker.acl.numbers import DESCRIBE, TOPIC
 from ixion.broker.web.response import RefusedError
 from ixion.clients.channel import Channel
 from ixion.clients.faults import error_code
+from ixion.language.model.acl_names import CLUSTER_NAME, Operation, ResourceKind
 from ixion.language.model.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from ixion.broker.acl.rights import Rights
     from ixion.broker.security.gate import Gate
     from ixion.broker.web.console.inside import Inside
+    from ixion.broker.web.console.sessions import Session
 
 CLIENT_ID: Final = "ixion-page"
 PATIENCE_S: Final = 40.0  # for an answer; a produce waits for its replicas for `PRODUCE_MS`
@@ -46,6 +50,25 @@ class Caller(NamedTuple):
     address: str = ""
     principal: str = ""  # empty: nobody has logged in, and nobody has to
     gate: Gate | None = None  # that this principal has passed
+    rights: Rights | None = None  # of this principal; None: everything is allowed
+    session: Session | None = None
+
+    @property
+    def scope(self) -> str:
+        """For the names of results that are shared by callers that may see the same."""
+        return "" if self.rights is None else f"{self.rights.principal} {self.rights.host} {self.rights.version} "
+
+    def sees(self, operation: int, kind: int, name: str) -> bool:
+        return self.rights is None or self.rights.sees(operation, kind, name)
+
+    def describes(self, topic: str) -> bool:
+        return self.sees(DESCRIBE, TOPIC, topic)
+
+    def demand(self, operation: int, kind: int, name: str) -> None:
+        """RefusedError without the right. The audit log has the refusal."""
+        if self.rights is not None and not self.rights.may(operation, kind, name):
+            what = f"{ResourceKind(kind).title.lower()} {name[:249]!r}" if name != CLUSTER_NAME else "the cluster"
+            raise RefusedError(403, f"{self.principal} has no right to {Operation(operation).title} on {what}")
 
 
 NOBODY: Final = Caller()

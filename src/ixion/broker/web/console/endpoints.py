@@ -24,11 +24,26 @@ from ixion.broker.web.console.api import (
     rest,
     schedules,
     sending,
+    session,
     tail,
     topics,
     wheel,
 )
 from ixion.broker.web.console.inside import Inside
+from ixion.broker.web.console.rights import (
+    CHANGE_GROUP,
+    EACH,
+    OPEN,
+    READ_TOPIC,
+    SEE_CLUSTER,
+    SEE_GROUP,
+    SEE_SETTINGS,
+    SEE_TOPIC,
+    WRITE_TOPIC,
+    Needs,
+    Watched,
+    demand,
+)
 from ixion.broker.web.request import HttpRequest
 from ixion.broker.web.response import EVENTS, JSON, Answer, RefusedError, Response, Stream
 
@@ -47,8 +62,10 @@ class Endpoint(NamedTuple):
     call: Callable[[Inside, HttpRequest], Awaitable[Any]]
     result: Any  # a TypedDict, or the name of a media type
     about: str
+    needs: Needs
     params: tuple[Param, ...] = ()
     body: Any = None  # the TypedDict of what is sent; then it is a POST, and changes something
+    changes: bool = True  # False: it may be sent where nothing may be changed
 
     @property
     def name(self) -> str:
@@ -82,81 +99,129 @@ LOOK: Final = (
 AFTER: Final = Param("after", "where to go on, if the header Last-Event-ID is not sent: the id of the last event")
 
 ENDPOINTS: Final = (
-    Endpoint("/overview", overview.overview, overview.Overview, "the state of the broker at one look"),
-    Endpoint("/events", streams.events, EVENTS, "what happens, as server-sent events", (AFTER,)),
-    Endpoint("/wheel", wheel.wheel, wheel.Wheel, "the timing wheel: tasks in each bucket of each level"),
-    Endpoint("/wheel/events", streams.wheel_events, EVENTS, "the same, four times a second, as server-sent events"),
-    Endpoint("/wheel/{level}/{bucket}", wheel.bucket, wheel.Bucket, "the tasks that wait in one bucket"),
+    Endpoint("/overview", overview.overview, overview.Overview, "the state of the broker at one look", SEE_CLUSTER),
+    Endpoint("/events", streams.events, EVENTS, "what happens, as server-sent events", SEE_CLUSTER, (AFTER,)),
+    Endpoint("/wheel", wheel.wheel, wheel.Wheel, "the timing wheel: tasks in each bucket of each level", SEE_CLUSTER),
+    Endpoint(
+        "/wheel/events",
+        streams.wheel_events,
+        EVENTS,
+        "the same, four times a second, as server-sent events",
+        SEE_CLUSTER,
+    ),
+    Endpoint("/wheel/{level}/{bucket}", wheel.bucket, wheel.Bucket, "the tasks that wait in one bucket", SEE_CLUSTER),
     Endpoint(
         "/purgatories",
         purgatories.purgatories,
         purgatories.Purgatories,
         "delayed operations, and what they wait for",
+        SEE_CLUSTER,
         (Q,),
     ),
-    Endpoint("/topics", topics.topics, topics.Topics, "topics by name", ROWS),
+    Endpoint("/topics", topics.topics, topics.Topics, "topics by name", EACH, ROWS),
     Endpoint(
-        "/topics/{topic}", topics.topic, topics.Topic, "one topic: partitions, settings, groups that read it", ROWS[1:]
+        "/topics/{topic}",
+        topics.topic,
+        topics.Topic,
+        "one topic: partitions, settings, groups that read it",
+        SEE_TOPIC,
+        ROWS[1:],
     ),
-    Endpoint("/topics/{topic}/records", records.records, records.Records, "records, by default the newest", LOOK),
+    Endpoint(
+        "/topics/{topic}/records", records.records, records.Records, "records, by default the newest", READ_TOPIC, LOOK
+    ),
     Endpoint(
         "/topics/{topic}/export",
         export.export,
         "application/x-ndjson",
         "the same as a file, JSON Lines or CSV, with up to 10000 records",
+        READ_TOPIC,
         (*LOOK, Param("format", "jsonl or csv")),
     ),
-    Endpoint("/topics/{topic}/tail", tail.tail, EVENTS, "records as they come, as server-sent events", (*WHICH, AFTER)),
+    Endpoint(
+        "/topics/{topic}/tail",
+        tail.tail,
+        EVENTS,
+        "records as they come, as server-sent events",
+        READ_TOPIC,
+        (*WHICH, AFTER),
+    ),
     Endpoint(
         "/topics/{topic}/{partition}/{offset}",
         records.record,
         record_rows.RecordRow,
         "one record, up to a megabyte of it",
+        READ_TOPIC,
     ),
-    Endpoint("/groups", groups.groups, group_rows.Groups, "the groups of the cluster", ROWS),
+    Endpoint("/groups", groups.groups, group_rows.Groups, "the groups of the cluster", EACH, ROWS),
     Endpoint(
-        "/groups/{group}", groups.group, group_rows.GroupDetail, "one group: members, assignments, offsets and lag"
+        "/groups/{group}",
+        groups.group,
+        group_rows.GroupDetail,
+        "one group: members, assignments, offsets and lag",
+        SEE_GROUP,
     ),
     Endpoint(
         "/transactions",
         rest.transactions,
         rest.Transactions,
         "transactional ids, those with an open transaction first",
+        EACH,
         ROWS,
     ),
-    Endpoint("/producers", rest.producers, rest.Producers, "producers that partitions on this broker remember", ROWS),
-    Endpoint("/connections", rest.connections, rest.Connections, "connections of clients", ROWS),
-    Endpoint("/schedules", schedules.schedules, schedules.Schedules, "delayed records: how many are due when", ROWS),
+    Endpoint(
+        "/producers", rest.producers, rest.Producers, "producers that partitions on this broker remember", EACH, ROWS
+    ),
+    Endpoint("/connections", rest.connections, rest.Connections, "connections of clients", SEE_CLUSTER, ROWS),
+    Endpoint(
+        "/schedules", schedules.schedules, schedules.Schedules, "delayed records: how many are due when", EACH, ROWS
+    ),
     Endpoint(
         "/schedules/due",
         schedules.due,
         schedules.ComingDue,
         "the delayed records that are due next",
+        EACH,
         (Q, Param("limit", "records at most, up to 200", "integer")),
     ),
-    Endpoint("/brokers", brokers.brokers, brokers.Brokers, "the brokers of the cluster, each asked"),
+    Endpoint("/brokers", brokers.brokers, brokers.Brokers, "the brokers of the cluster, each asked", SEE_CLUSTER),
     Endpoint(
         "/settings",
         rest.settings,
         rest.Settings,
         "settings of this broker",
+        SEE_SETTINGS,
         (*ROWS, Param("changed", "1: only those that differ from the default", "integer")),
     ),
-    Endpoint("/access", access.access, access.Access, "rules, users, delegation tokens and quotas; no secrets", ROWS),
+    Endpoint(
+        "/access",
+        access.access,
+        access.Access,
+        "rules, users, delegation tokens and quotas; no secrets",
+        SEE_CLUSTER,
+        ROWS,
+    ),
     Endpoint(
         "/schedules/{topic}/{partition}",
         cancelling.waiting,
         cancelling.Waiting,
         "delayed records of a partition, those that are due first",
+        READ_TOPIC,
     ),
     Endpoint(
-        "/topics/{topic}/records", sending.send, sending.Sent, "send records to a topic", body=sending.RecordsToSend
+        "/topics/{topic}/records",
+        sending.send,
+        sending.Sent,
+        "send records to a topic",
+        WRITE_TOPIC,
+        body=sending.RecordsToSend,
     ),
     Endpoint(
         "/topics/{topic}/lines",
         sending.send_lines,
         sending.Sent,
         "send the lines of a text to a topic",
+        WRITE_TOPIC,
         body=sending.LinesToSend,
     ),
     Endpoint(
@@ -164,6 +229,7 @@ ENDPOINTS: Final = (
         cancelling.cancel,
         sending.Sent,
         "cancel a delayed record, by its offset or its id",
+        WRITE_TOPIC,
         body=cancelling.ToCancel,
     ),
     Endpoint(
@@ -171,6 +237,7 @@ ENDPOINTS: Final = (
         resetting.preview,
         resetting.ResetPreview,
         "what a reset of a group's offsets would change; it changes nothing",
+        SEE_GROUP,
         body=resetting.ToReset,
     ),
     Endpoint(
@@ -178,21 +245,54 @@ ENDPOINTS: Final = (
         resetting.change,
         resetting.OffsetsChanged,
         "set the offsets of a group without members, if they are still those of the preview",
+        CHANGE_GROUP,
         body=resetting.ToChange,
     ),
+    Endpoint("/session", session.session, session.Known, "the user that has logged in", OPEN),
+    Endpoint(
+        "/session",
+        session.sign_in,
+        session.Known,
+        "log in as a user of the broker; the answer sets a cookie",
+        OPEN,
+        body=session.ToSignIn,
+        changes=False,
+    ),
+    Endpoint("/session/end", session.sign_out, session.Known, "log out", OPEN, body=session.Nothing, changes=False),
 )
 
 
 async def answer(endpoint: Endpoint, inside: Inside, request: HttpRequest) -> Answer:
     try:
-        if endpoint.body is not None and not inside.writes:
+        if endpoint.body is not None and endpoint.changes and not inside.writes:
             raise RefusedError(403, READS_ONLY)
+        demand(inside.caller, endpoint.needs, request.at)
         found = await endpoint.call(inside, request)
     except RefusedError as refusal:
-        return Response(json.dumps({"error": refusal.text}).encode(), refusal.status, JSON)
+        return refused(refusal)
+    if isinstance(found, Stream) and inside.caller.principal:
+        return Stream(lambda outlet: found.feed(Watched(outlet, partial(still, endpoint, inside, request))), found.kind)
     if isinstance(found, (Response, Stream)):
         return found
     return Response(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), kind=JSON)
+
+
+def refused(refusal: RefusedError) -> Response:
+    # Bearer, not Basic: browsers would ask for a password by themselves, and send it from then on.
+    headers = (("WWW-Authenticate", 'Bearer realm="ixion"'),) if refusal.status == 401 else ()
+    return Response(json.dumps({"error": refusal.text}).encode(), refusal.status, JSON, headers)
+
+
+def still(endpoint: Endpoint, inside: Inside, request: HttpRequest) -> bool:
+    """Whether the caller of a stream may go on to see it."""
+    caller = inside.caller
+    if caller.session is not None and not inside.door.sessions.is_open(caller.session):
+        return False
+    try:
+        demand(caller, endpoint.needs, request.at)
+    except RefusedError:
+        return False
+    return True
 
 
 def page_of(endpoint: Endpoint, inside: Inside) -> Callable[[HttpRequest], Awaitable[Answer]]:
@@ -231,9 +331,11 @@ def openapi(version: str) -> dict[str, Any]:
                     str(code): {"description": what, "content": refused}
                     for code, what in (
                         (400, "a parameter is not valid"),
-                        (403, "the page is closed, or another site asks"),
+                        (401, "nobody has logged in, or the login has failed"),
+                        (403, "no right to it, or another site asks, or the page is closed"),
                         (404, "there is no such thing"),
                         *(((409, "something else must happen first"),) if each.body is not None else ()),
+                        *(((429, "too many logins have failed"),) if each.needs == OPEN else ()),
                         (503, "not now"),
                     )
                 },

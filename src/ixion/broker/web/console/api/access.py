@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final, TypedDict
 
+from ixion.broker.acl.numbers import CLUSTER, DELEGATION_TOKEN, DESCRIBE, DESCRIBE_CONFIGS
 from ixion.broker.web.console.api.figures import Page, in_short_turns, page_of
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.request import HttpRequest
+from ixion.language.model.acl_names import CLUSTER_NAME
 from ixion.timer.turns import Steps
 
 MOST_SHOWN: Final = 1000
@@ -72,11 +74,14 @@ async def access(inside: Inside, request: HttpRequest) -> Access:
         users=[user_row(inside, name) for name in users[:MOST_SHOWN]],
         users_count=len(users),
         tokens_enabled=inside.tokens.enabled,
-        token_owners=[each for each in token_owners(inside) if wanted in each["owner"].lower()][:MOST_SHOWN],
+        token_owners=[each for each in await in_short_turns(token_owners(inside)) if wanted in each["owner"].lower()][
+            :MOST_SHOWN
+        ],
         quotas=[
             QuotaRow(user=entity.user, client_id=entity.client_id, limits=dict(limits))
             for entity, limits in list(inside.quotas.limits.entities.items())[:MOST_SHOWN]
             if wanted in f"{entity.user} {entity.client_id}".lower()
+            and inside.caller.sees(DESCRIBE_CONFIGS, CLUSTER, CLUSTER_NAME)
         ],
     )
 
@@ -108,10 +113,15 @@ def user_row(inside: Inside, name: str) -> UserRow:
     return UserRow(name=name, mechanisms=sorted(credentials), iterations=fewest)
 
 
-def token_owners(inside: Inside) -> list[TokenOwner]:
+def token_owners(inside: Inside) -> Steps[list[TokenOwner]]:
+    """Of tokens that are the caller's own, or that it may describe."""
     now_ms = inside.clock_ms()
     found: dict[str, TokenOwner] = {}
     for token in inside.tokens.all():  # at most 10,000
+        yield
+        mine = inside.caller.principal == token.owner
+        if not mine and not inside.caller.sees(DESCRIBE, DELEGATION_TOKEN, token.token_id):
+            continue
         row = found.setdefault(token.owner, TokenOwner(owner=token.owner, tokens=0, expired=0, next_expiry_ms=None))
         row["tokens"] += 1
         if token.is_over(now_ms):

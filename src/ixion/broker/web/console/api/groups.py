@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeGuard
 
+from ixion.broker.acl.numbers import CLUSTER, DESCRIBE, GROUP, TOPIC
 from ixion.broker.coordinators.group.share.group import ShareGroup, ShareMember
 from ixion.broker.web.console.api.figures import in_short_turns, matching, page_of, part
 from ixion.broker.web.console.api.group_rows import (
@@ -22,8 +23,10 @@ from ixion.broker.web.console.api.groups_elsewhere import detail_of, listed
 from ixion.broker.web.console.api.share_groups import lag_here, shares
 from ixion.broker.web.console.api.topics import behind
 from ixion.broker.web.console.inside import Inside
+from ixion.broker.web.console.rights import seen
 from ixion.broker.web.request import HttpRequest
 from ixion.broker.web.response import RefusedError
+from ixion.language.model.acl_names import CLUSTER_NAME
 from ixion.timer.turns import Steps
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ async def groups(inside: Inside, request: HttpRequest) -> Groups:
     found = await in_short_turns(all_groups(inside))
     others = await listed(inside)
     names = matching({**others.groups, **found}, request)
+    if not inside.caller.sees(DESCRIBE, CLUSTER, CLUSTER_NAME):
+        names = await in_short_turns(seen(inside.caller, DESCRIBE, GROUP, names))
     page = page_of(request, len(names))
     shown = part(names, page)
     mine = await in_short_turns(rows(inside, [found[name] for name in shown if name in found]))
@@ -132,10 +137,11 @@ def detail(inside: Inside, shard: GroupShard, found: Group) -> Steps[GroupDetail
     from ixion.broker.coordinators.group.classic.group import ClassicGroup
 
     offsets = shard.offsets.get(found.group_id)
-    committed = {} if offsets is None else offsets.committed
+    committed = [] if offsets is None else sorted(offsets.committed.items())
+    committed = yield from seen(inside.caller, DESCRIBE, TOPIC, committed, lambda each: each[0][0])
     lines: list[OffsetRow] = []
     total = 0
-    for (topic, number), each in sorted(committed.items()):
+    for (topic, number), each in committed:
         replica = inside.replicas.partitions.get((topic, number))
         lag = behind(inside, topic, number, each.offset)
         total += lag or 0
@@ -151,7 +157,9 @@ def detail(inside: Inside, shard: GroupShard, found: Group) -> Steps[GroupDetail
                 )
             )
         yield
-    members = yield from (classic_members(found) if isinstance(found, ClassicGroup) else members_of(inside, found))
+    members = yield from (
+        classic_members(inside, found) if isinstance(found, ClassicGroup) else members_of(inside, found)
+    )
     return GroupDetail(
         group=found.group_id,
         broker=inside.node_id,
@@ -169,7 +177,7 @@ def detail(inside: Inside, shard: GroupShard, found: Group) -> Steps[GroupDetail
     )
 
 
-def classic_members(group: Group) -> Steps[list[MemberRow]]:
+def classic_members(inside: Inside, group: Group) -> Steps[list[MemberRow]]:
     from ixion.broker.coordinators.group.classic.group import ClassicGroup
     from ixion.clients.assignment import read_assignment
 
@@ -183,7 +191,11 @@ def classic_members(group: Group) -> Steps[list[MemberRow]]:
                 instance_id=member.instance_id,
                 client_id=member.client_id,
                 host=member.client_host,
-                assigned=[f"{each.topic}-{each.partition}" for each in assigned[:MOST_ASSIGNED]],
+                assigned=[
+                    f"{each.topic}-{each.partition}"
+                    for each in assigned[:MOST_ASSIGNED]
+                    if inside.caller.describes(each.topic)
+                ],
                 assigned_count=len(assigned),
             )
         )
@@ -203,6 +215,8 @@ def members_of(inside: Inside, group: ConsumerGroup | ShareGroup) -> Steps[list[
             topic = inside.image.ids.get(topic_id)
             count += len(numbers)
             name = topic.name if topic else "?"
+            if topic is not None and not inside.caller.describes(name):
+                continue
             assigned += [f"{name}-{number}" for number in sorted(numbers)[: MOST_ASSIGNED - len(assigned)]]
         made.append(
             MemberRow(

@@ -126,7 +126,11 @@ async def describe(inside: Inside, made: GroupDetail) -> None:
                         instance_id=each.group_instance_id,
                         client_id=each.client_id,
                         host=each.client_host,
-                        assigned=[f"{part.topic}-{part.partition}" for part in parts[:MOST_ASSIGNED]],
+                        assigned=[
+                            f"{part.topic}-{part.partition}"
+                            for part in parts[:MOST_ASSIGNED]
+                            if inside.caller.describes(part.topic)
+                        ],
                         assigned_count=len(parts),
                     )
                 )
@@ -145,7 +149,9 @@ async def describe(inside: Inside, made: GroupDetail) -> None:
         made["state"], made["generation"] = described.group_state, described.group_epoch
         made["assignor"], made["members_count"] = described.assignor_name, len(described.members)
         for member in described.members[:MOST_MEMBERS]:
-            topics = member.assignment.topic_partitions
+            topics = [
+                topic for topic in member.assignment.topic_partitions if inside.caller.describes(topic.topic_name)
+            ]
             names = [f"{topic.topic_name}-{number}" for topic in topics for number in topic.partitions]
             made["members"].append(
                 MemberRow(
@@ -164,7 +170,7 @@ async def add_offsets(inside: Inside, made: GroupDetail) -> None:
     request = OffsetFetchRequest(group_id=made["group"], topics=None, groups=())
     answer = await inside.others.ask(made["broker"], ApiKey.OFFSET_FETCH, request, oldest=2, newest=7)
     for topic in cast(OffsetFetchResponse, answer).topics:
-        for each in topic.partitions:
+        for each in topic.partitions if inside.caller.describes(topic.name) else ():
             made["offsets_count"] += 1
             if len(made["offsets"]) < MOST_OFFSETS:
                 replica = inside.replicas.partitions.get((topic.name, each.partition_index))
@@ -195,7 +201,7 @@ async def add_shares(inside: Inside, made: GroupDetail) -> None:
     shares = Shares(partitions=0, rows=[], answered=True, lag=0)
     for found in cast(DescribeShareGroupOffsetsResponse, answer).groups:
         for topic in found.topics:
-            for each in topic.partitions:
+            for each in topic.partitions if inside.caller.describes(topic.topic_name) else ():
                 shares["partitions"] += 1
                 shares["answered"] = shares["answered"] and each.error_code == ErrorCode.NONE
                 if len(shares["rows"]) < MOST_OFFSETS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast
 
+from ixion.broker.acl.numbers import DESCRIBE, TOPIC
 from ixion.broker.web.console.api.records import time_of
 from ixion.broker.web.console.bodies import read_body
 from ixion.broker.web.console.caller import ask_broker, refusal
@@ -97,6 +98,8 @@ async def preview(inside: Inside, request: HttpRequest) -> ResetPreview:
     group = request.at["group"]
     body = cast(ToReset, read_body(request.body, ToReset))
     start = start_of(body["to"])
+    if "topic" in body:
+        inside.caller.demand(DESCRIBE, TOPIC, body["topic"])
     async with ask_broker(inside) as channel:
         topic = body.get("topic")
         await find_coordinator(inside, channel, group)

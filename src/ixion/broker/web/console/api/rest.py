@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypedDict
 
+from ixion.broker.acl.numbers import DESCRIBE, READ, TOPIC, TRANSACTIONAL_ID
 from ixion.broker.web.console.api.figures import Page, in_short_turns, page_of
 from ixion.broker.web.console.api.overview import title
 from ixion.broker.web.console.inside import Inside
@@ -93,7 +94,8 @@ def transaction_rows(inside: Inside, wanted: str) -> Steps[list[TransactionRow]]
     now_ms = inside.clock_ms()
     for each in known:
         now = each.now
-        if now.epoch >= 0 and wanted in f"{each.transactional_id} {now.state.label}".lower():
+        fits = now.epoch >= 0 and wanted in f"{each.transactional_id} {now.state.label}".lower()
+        if fits and inside.caller.sees(DESCRIBE, TRANSACTIONAL_ID, each.transactional_id):
             is_open = now.state.label in ("Ongoing", "PrepareCommit", "PrepareAbort")
             open_ms = max(now_ms - now.started_ms, 0) if is_open and now.started_ms >= 0 else None
             found.append(
@@ -102,7 +104,11 @@ def transaction_rows(inside: Inside, wanted: str) -> Steps[list[TransactionRow]]
                     state=now.state.label,
                     producer_id=now.producer_id,
                     epoch=now.epoch,
-                    partitions=[f"{topic}-{number}" for topic, number in sorted(now.partitions)[:20]],
+                    partitions=[
+                        f"{topic}-{number}"
+                        for topic, number in sorted(now.partitions)[:20]
+                        if inside.caller.describes(topic)
+                    ],
                     partitions_count=len(now.partitions),
                     open_ms=open_ms,
                     timeout_ms=now.timeout_ms,
@@ -139,7 +145,8 @@ def producer_rows(inside: Inside, wanted: str) -> Steps[list[ProducerRow]]:
     found: list[ProducerRow] = []
     for partition in list(inside.replicas.partitions.values()):
         log = partition.log
-        if log.producers.producers and len(found) < MOST_LOOKED_AT:
+        wants = log.producers.producers and len(found) < MOST_LOOKED_AT
+        if wants and inside.caller.sees(READ, TOPIC, partition.topic):
             with log.lock:
                 entries = list(log.producers.producers.values())
             for entry in entries:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from ixion.broker.acl.numbers import DESCRIBE, READ, TOPIC
 from ixion.broker.schedules.note import Kind, Note
 from ixion.broker.web.console.api.due import Counts, coming, counts
 from ixion.broker.web.console.api.figures import Page, in_short_turns, page_of
 from ixion.broker.web.console.api.record_rows import Text, text_of
 from ixion.broker.web.console.api.records import on_thread
 from ixion.broker.web.console.inside import Inside
+from ixion.broker.web.console.rights import seen
 from ixion.broker.web.request import HttpRequest
 
 if TYPE_CHECKING:
@@ -70,21 +72,23 @@ class ComingDue(TypedDict):
     due: list[DueRow]  # the first one first
 
 
-def states_of(inside: Inside, request: HttpRequest) -> list[tuple[Schedule, State]]:
+async def states_of(inside: Inside, request: HttpRequest, operation: int) -> list[tuple[Schedule, State]]:
+    """Those of topics on which the caller has the right to the operation."""
     wanted = request.query.get("q", "")[:100].lower()
-    return [
+    found = [
         (each, each.state)
         for each in inside.schedules
         if each.state is not None and wanted in f"{each.partition.topic}-{each.partition.number}".lower()
     ]
+    return await in_short_turns(seen(inside.caller, operation, TOPIC, found, lambda each: each[0].partition.topic))
 
 
 async def schedules(inside: Inside, request: HttpRequest) -> Schedules:
     now_ms = inside.clock_ms()
-    states = states_of(inside, request)
+    states = await states_of(inside, request, DESCRIBE)
     states.sort(key=lambda each: -each[1].count)
     page = page_of(request, len(states))
-    name = f"due {page['query'].lower()!r}"
+    name = f"{inside.caller.scope}due {page['query'].lower()!r}"
     pendings = [state.pending for _, state in states]
     found = await inside.history.shared(name, lambda: in_short_turns(counts(pendings, now_ms)))
     figures = inside.schedules.figures
@@ -121,9 +125,9 @@ def days_of(found: Counts) -> range:
 async def due(inside: Inside, request: HttpRequest) -> ComingDue:
     """The records that are due next, read from their notes on a worker thread."""
     most = request.number("limit", 50, 1, MOST_DUE)
-    states = states_of(inside, request)
+    states = await states_of(inside, request, READ)
     pendings = [(each.partition.topic, each.partition.number, state.pending) for each, state in states]
-    name = f"coming {request.query.get('q', '')[:100].lower()!r} {most}"
+    name = f"{inside.caller.scope}coming {request.query.get('q', '')[:100].lower()!r} {most}"
     rows = await inside.history.shared(name, lambda: in_short_turns(coming(pendings, most)))
     offsets: dict[tuple[str, int], list[int]] = {}
     for row in rows:
@@ -140,7 +144,7 @@ async def due(inside: Inside, request: HttpRequest) -> ComingDue:
         query=request.query.get("q", "")[:100],
         waiting=sum(state.count for _, state in states),
         due=[
-            due_row(row.due_ms, row.due_ms - now_ms, row.topic, row.partition, note)
+            due_row(inside, row.due_ms, row.due_ms - now_ms, row.topic, row.partition, note)
             for row in rows
             if (note := notes.get((row.topic, row.partition, row.offset))) is not None  # else it has just left
         ],
@@ -152,7 +156,7 @@ async def view(inside: Inside, request: HttpRequest) -> tuple[Schedules, ComingD
     return await schedules(inside, request), await due(inside, request)
 
 
-def due_row(due_ms: int, in_ms: int, topic: str, partition: int, note: Note) -> DueRow:
+def due_row(inside: Inside, due_ms: int, in_ms: int, topic: str, partition: int, note: Note) -> DueRow:
     return DueRow(
         due_ms=due_ms,
         in_ms=in_ms,
@@ -161,7 +165,7 @@ def due_row(due_ms: int, in_ms: int, topic: str, partition: int, note: Note) -> 
         offset=note.offset,
         id=note.schedule_id[:SHOWN_BYTES].decode(errors="backslashreplace"),
         recurs=note.kind == Kind.RECURS,
-        goes_to=note.target or "",
+        goes_to=note.target if note.target and inside.caller.describes(note.target) else "",
         key=text_of(note.record.key, SHOWN_BYTES),
         value=text_of(note.record.value, SHOWN_BYTES),
         size=note.size,

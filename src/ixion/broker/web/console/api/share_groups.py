@@ -74,7 +74,7 @@ async def shares(inside: Inside, group: ShareGroup) -> Shares:
     places = [
         (topic.name, topic_id, number)
         for topic_id, known in list(group.known.items())
-        if (topic := inside.image.ids.get(topic_id)) is not None
+        if (topic := inside.image.ids.get(topic_id)) is not None and inside.caller.describes(topic.name)
         for number in sorted(known.initialized)
     ]
     places.sort()

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from ixion.broker.acl.numbers import DESCRIBE, DESCRIBE_CONFIGS, GROUP, TOPIC
 from ixion.broker.replica.internal_topic import INTERNAL
 from ixion.broker.web.console.api.figures import Page, in_short_turns, matching, page_of, part
 from ixion.broker.web.console.inside import Inside
+from ixion.broker.web.console.rights import seen
 from ixion.broker.web.request import HttpRequest
 from ixion.broker.web.response import RefusedError
 from ixion.config.topic import TOPIC_SETTINGS
@@ -78,10 +80,10 @@ class Topic(TypedDict):
 
 
 async def topics(inside: Inside, request: HttpRequest) -> Topics:
-    names = matching(inside.image.topics, request)
+    names = await in_short_turns(seen(inside.caller, DESCRIBE, TOPIC, matching(inside.image.topics, request)))
     page = page_of(request, len(names))
     shown = part(names, page)
-    name = f"topics {page['query'].lower()!r} {page['start']} {page['limit']}"
+    name = f"{inside.caller.scope}topics {page['query'].lower()!r} {page['start']} {page['limit']}"
     return Topics(page=page, topics=await inside.history.shared(name, lambda: in_short_turns(rows(inside, shown))))
 
 
@@ -142,7 +144,9 @@ async def topic(inside: Inside, request: HttpRequest) -> Topic:
         settings=[
             SettingRow(name=each.name, value=each.value, source=each.source.name)
             for name in TOPIC_SETTINGS
-            if name in found.config and (each := inside.config.describe_topic(name, found.config))
+            if name in found.config
+            and inside.caller.sees(DESCRIBE_CONFIGS, TOPIC, found.name)
+            and (each := inside.config.describe_topic(name, found.config))
         ],
         groups=await in_short_turns(lags(inside, found)),
     )
@@ -198,7 +202,7 @@ def lags(inside: Inside, topic: TopicImage) -> Steps[list[GroupLag]]:
     for shard in coordinator.shards:
         for group_id, offsets in list(shard.offsets.items()):
             lag = partitions = 0
-            for partition in topic.partitions:
+            for partition in topic.partitions if inside.caller.sees(DESCRIBE, GROUP, group_id) else ():
                 committed = offsets.committed.get((topic.name, partition.number))
                 if committed is not None:
                     partitions += 1

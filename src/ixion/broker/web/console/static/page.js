@@ -11,6 +11,7 @@ async function refresh() {
   if (document.visibilityState === "visible" && document.getSelection().isCollapsed) {
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (answer.status === 401) location.reload(); // the session has ended: sign in again
       if (!answer.ok) throw new Error(answer.status);
       const made = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const part of main.querySelectorAll("[data-live]")) {
@@ -29,6 +30,13 @@ async function refresh() {
     }
   }
   setTimeout(refresh, next);
+}
+
+// A stream that the broker has ended for good: is there a session yet?
+async function checkSession() {  // for the scripts of views
+  const answer = await fetch("/api/v1/session").catch(() => null);
+  const found = answer?.ok ? await answer.json() : null;
+  if (found?.asks && !found.principal) location.reload();
 }
 if (main.dataset.refresh) setTimeout(refresh, Number(main.dataset.refresh) * 1000);
 

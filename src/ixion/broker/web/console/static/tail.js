@@ -59,7 +59,10 @@ function start() {
     while (list.children.length > MOST) list.lastElementChild.remove();
     say();
   });
-  stream.onerror = () => { summary.textContent = "The broker does not answer; trying again …"; };
+  stream.onerror = () => {
+    summary.textContent = "The broker does not answer; trying again …";
+    if (stream.readyState === EventSource.CLOSED) checkSession();
+  };
   stream.onopen = say;
   follow.setAttribute("aria-pressed", "true");
   follow.textContent = "Pause";

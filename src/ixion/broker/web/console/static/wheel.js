@@ -389,4 +389,7 @@ stream.addEventListener("wheel", (event) => {
   document.getElementById("content").classList.remove("old");
   take(JSON.parse(event.data));
 });
-stream.onerror = () => document.getElementById("content").classList.add("old");
+stream.onerror = () => {
+  document.getElementById("content").classList.add("old");
+  if (stream.readyState === EventSource.CLOSED) checkSession();
+};

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
+from ixion.broker.acl.numbers import READ, TOPIC
 from ixion.broker.web.console.api.record_rows import RecordRow, Text
 from ixion.broker.web.console.api.records import record
 from ixion.broker.web.console.api.topics import known
@@ -64,6 +65,7 @@ async def produce_form(inside: Inside, request: HttpRequest) -> Form:
     topic = known(inside, request)
     again = None
     if request.query.get("offset"):
+        inside.caller.demand(READ, TOPIC, topic.name)
         number = str(request.number("partition", 0, 0, max(len(topic.partitions) - 1, 0)))
         offset = str(request.number("offset", 0, 0, (1 << 63) - 1))
         again = await record(inside, request._replace(at={"topic": topic.name, "partition": number, "offset": offset}))

@@ -37,6 +37,8 @@ class Frame(NamedTuple):
 
     broker: str
     files: dict[str, str]  # the path of each static file, which has its hash
+    shown: Sequence[str]  # the paths of the navigation
+    user: str = ""  # that has logged in
 
 
 def document(
@@ -52,6 +54,7 @@ def document(
             data_key=view.key,
         )
         for view in VIEWS
+        if view.path in frame.shown
     ]
     head = tag(
         "head",
@@ -72,7 +75,10 @@ def document(
             tag(
                 "header",
                 tag("a", Safe(LOGO), tag("b", "ixion"), href="/", class_="logo", aria_label="ixion, overview"),
-                tag("nav", entries, aria_label="views"),
+                tag("nav", entries, aria_label="views") if entries else None,
+                tag("p", frame.user, tag("button", "Sign out", type="button", data_sign_out=True), class_="user")
+                if frame.user
+                else None,
                 tag("p", frame.broker, class_="broker"),
             ),
             tag("main", body, id="content", tabindex="-1", data_refresh=refresh_s or None),
