@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from ixion.broker.apis.begin import begun
 from ixion.broker.apis.call import Call
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.metadata.errors import SessionExpiredError
 from ixion.language.wire.answer import LATER
 
@@ -32,7 +32,7 @@ def test_an_expired_session_is_one_line_and_a_bug_has_a_traceback(
         raise fault
 
     async def work() -> None:
-        assert in_own_task(handle)(cast(Call, call)) is LATER
+        assert begun(handle)(cast(Call, call)) is LATER
         while not failed:
             await asyncio.sleep(0)
 

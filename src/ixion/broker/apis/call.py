@@ -5,8 +5,7 @@ A handler returns
 - the body of the response,
 - `LATER`, if an operation in a purgatory will call `respond` itself, once,
 - `None` if the client expects no response (Produce with acks=0),
-- an awaitable of one of these, for work on another thread. It occupies one of num.io.threads until it is done, so it is
-  for short work.
+- a generator or a coroutine that returns one of these, for work that takes longer (`apis.begin`).
 
 An error in a part of a request becomes a code in the response. An exception closes the connection.
 """
@@ -15,9 +14,9 @@ An error in a part of a request becomes a code in the response. An exception clo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ixion.language.protocol.codec.sink import Part
 from ixion.language.protocol.envelope import frame_at_once, frame_steps
@@ -179,4 +178,6 @@ def nothing() -> None:
 
 
 Outcome = Struct | Later | None
-Handle = Callable[[Call], Outcome | Awaitable[Outcome]]
+Work = Outcome | Steps[Outcome] | Coroutine[Any, Any, Outcome]
+Handle = Callable[[Call], Work]
+Begin = Callable[[Call], Outcome]

@@ -10,10 +10,10 @@ The first request of a key imports its handler's module and makes the handler: a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
-from ixion.broker.apis.call import Call, Handle, Outcome
+from ixion.broker.apis.begin import begun
+from ixion.broker.apis.call import Begin, Call
 from ixion.broker.apis.distinct import Rule, reduce
 from ixion.broker.apis.guards.guard import guarded
 from ixion.broker.apis.long_request import LongRequest
@@ -21,7 +21,6 @@ from ixion.broker.apis.repeats import changing
 from ixion.broker.apis.served import SERVED, api_of, guard_of, repeats_of
 from ixion.language.protocol.envelope import frame_response_as
 from ixion.language.protocol.flaws import TooLongError, UnsupportedVersionError
-from ixion.language.protocol.notation import Struct
 from ixion.language.protocol.registry import ApiKey
 from ixion.language.wire.answer import LATER, Answer, Later
 
@@ -46,11 +45,11 @@ class NotAuthenticatedError(UnsupportedVersionError):
 class Dispatch:
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._handles: dict[int, Handle] = {}
-        self._made: dict[int, Handle] = {}  # the handlers without quotas
+        self._handles: dict[int, Begin] = {}
+        self._made: dict[int, Begin] = {}  # the handlers without quotas
         self._rules: dict[int, dict[str, Rule]] = {}
 
-    def handle(self, request: Request) -> Answer | Awaitable[Answer]:
+    def handle(self, request: Request) -> Answer:
         frame = request.frame
         key = int(frame.api_key)
         gate = request.connection.gate
@@ -70,16 +69,14 @@ class Dispatch:
         outcome = handle(call)
         if outcome is None or isinstance(outcome, Later):
             return outcome
-        if isinstance(outcome, Struct):
-            return call.encode(outcome)
-        return finish(call, outcome)
+        return call.encode(outcome)
 
-    def _make(self, key: int, version: int) -> Handle:
+    def _make(self, key: int, version: int) -> Begin:
         served = _SERVED.get(key)
         if served is None:
             raise UnsupportedVersionError(key, version)
         api = api_of(served)
-        made = api.make(self._services)
+        made = begun(api.make(self._services))
         authorizer = self._services.authorizer
         if authorizer is not None:
             made = guarded(made, guard_of(api, self._services), authorizer)
@@ -93,7 +90,7 @@ class Dispatch:
         for key, made in self._made.items():
             self._handles[key] = self._metered(_SERVED[key], made)
 
-    def _metered(self, api: ApiKey, made: Handle) -> Handle:
+    def _metered(self, api: ApiKey, made: Begin) -> Begin:
         quotas = self._services.quotas
         if not quotas.limits.any:
             return made
@@ -114,10 +111,3 @@ class Dispatch:
         from ixion.broker.apis.k18_api_versions import too_new
 
         return frame_response_as(API_VERSIONS, 0, int(request.frame.correlation_id), too_new())
-
-
-async def finish(call: Call, pending: Awaitable[Outcome]) -> Answer:
-    outcome = await pending
-    if outcome is None or isinstance(outcome, Later):
-        return outcome
-    return call.encode(outcome)

@@ -24,7 +24,6 @@ from ixion.broker.apis.guards.shapes import NO_TOPIC, on_topics
 from ixion.broker.apis.owner import owner_of
 from ixion.broker.apis.repeats import once, twice
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.broker.log.checked_batch import IN_PLACE_LIMITS
 from ixion.broker.log.log import UNKNOWN, Log
 from ixion.broker.log.timestamps import TimedOffset, search_by_timestamp, search_max_timestamp, search_thoroughly
@@ -102,7 +101,7 @@ def make(services: Services) -> Handle:
         begin_long(replicas, call, long, bound, leader_only, topics)
         return LATER
 
-    return sliced(handle)
+    return handle
 
 
 class Long(NamedTuple):

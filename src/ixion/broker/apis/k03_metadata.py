@@ -9,19 +9,17 @@ client has to go back to the bootstrap servers). Addresses are those of the clie
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from ixion.broker.acl.numbers import CREATE, DESCRIBE, TOPIC
-from ixion.broker.apis.call import Call, Handle, Outcome
+from ixion.broker.apis.call import Call, Handle, Work
 from ixion.broker.apis.controller_calls import translated
 from ixion.broker.apis.guards.guard import Guard
 from ixion.broker.apis.guards.shapes import NO_TOPIC, appended, sorted_out
 from ixion.broker.apis.operations import NOT_ASKED, cluster_operations, topic_operations
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import either
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.broker.controller.planning import NewTopic
 from ixion.broker.metadata.image import ClusterImage, TopicImage
 from ixion.broker.replica.internal_topic import INTERNAL
@@ -54,15 +52,15 @@ def make(services: Services) -> Handle:
     create_topics = services.create_topics
     internal_topics = services.internal_topics
 
-    def handle(call: Call) -> Outcome | Awaitable[Outcome]:
+    def handle(call: Call) -> Work:
         request = cast(MetadataRequest, call.body)
         if call.version < IDS_SINCE and any(map(is_by_id, request.topics or ())):
             return refused_ids(request)
         if request.topics is not None and request.allow_auto_topic_creation and any_missing(request):
             allowed = config.current[AUTO_CREATE_TOPICS_ENABLE]
             if allowed:
-                return creating(call)
-        return answering(call)
+                return create_and_answer(call)
+        return answer(call)
 
     def any_missing(request: MetadataRequest) -> bool:
         topics = request.topics or ()
@@ -143,8 +141,6 @@ def make(services: Services) -> Handle:
             ),
         )
 
-    creating = in_own_task(create_and_answer)
-    answering = sliced(answer)
     return handle
 
 

@@ -12,7 +12,6 @@ from ixion.broker.acl.numbers import CLUSTER_ACTION
 from ixion.broker.apis.between_brokers import BetweenBrokers
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_with
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import REPLICAS, once
 from ixion.broker.apis.services import Services
 from ixion.language.model.errors import ErrorCode
@@ -41,7 +40,7 @@ def make(services: Services) -> Handle:
         answer = await control.leader_and_isr(cast(LeaderAndIsrRequest, call.body))
         return answer if call.version >= BY_TOPIC_SINCE else by_partition(answer)
 
-    return in_own_task(handle)
+    return handle
 
 
 def by_partition(answer: LeaderAndIsrResponse) -> LeaderAndIsrResponse:

@@ -12,7 +12,6 @@ from ixion.broker.acl.numbers import CLUSTER_ACTION
 from ixion.broker.apis.between_brokers import BetweenBrokers
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_with
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import NUMBERS, once
 from ixion.broker.apis.services import Services
 from ixion.language.model.errors import ErrorCode
@@ -35,4 +34,4 @@ def make(services: Services) -> Handle:
             return StopReplicaResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, partition_errors=())
         return await control.stop_replica(cast(StopReplicaRequest, call.body))
 
-    return in_own_task(handle)
+    return handle

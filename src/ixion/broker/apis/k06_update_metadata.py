@@ -13,7 +13,6 @@ from ixion.broker.acl.numbers import CLUSTER_ACTION
 from ixion.broker.apis.between_brokers import BetweenBrokers
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_with
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import KNOWN_REPLICAS, once
 from ixion.broker.apis.services import Services
 from ixion.language.model.errors import ErrorCode
@@ -36,4 +35,4 @@ def make(services: Services) -> Handle:
             return UpdateMetadataResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         return await control.update_metadata(cast(UpdateMetadataRequest, call.body))
 
-    return in_own_task(handle)
+    return handle

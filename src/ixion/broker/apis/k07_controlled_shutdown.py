@@ -13,7 +13,6 @@ from ixion.broker.apis.between_brokers import BetweenBrokers
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.controller_calls import translated
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_with
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.services import Services
 from ixion.broker.controller.cluster.controller import ClusterController
 from ixion.language.model.errors import ErrorCode, KafkaError
@@ -42,7 +41,7 @@ def make(services: Services) -> Handle:
             return answer(error.code, [])
         return answer(ErrorCode.NONE, left)
 
-    return in_own_task(handle)
+    return handle
 
 
 def answer(code: ErrorCode, left: list[TopicPartition]) -> ControlledShutdownResponse:

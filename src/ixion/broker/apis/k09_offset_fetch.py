@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ixion.broker.acl.numbers import DESCRIBE, GROUP, TOPIC
+from ixion.broker.apis.begin import respond_in_turns
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.guard import Guard
 from ixion.broker.apis.guards.shapes import NO_GROUP, NO_TOPIC, Amend, filtered, refused_topics, sorted_out, trim_topics
 from ixion.broker.apis.repeats import NUMBERS, once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import respond_in_turns, sliced
 from ixion.broker.apis.topic_ids import OFFSET_FETCH_BY_ID_SINCE
 from ixion.broker.coordinators.group.offsets import NO_OFFSET, Committed
 from ixion.broker.coordinators.group.stored_offsets import Found, OffsetReader
@@ -150,7 +150,7 @@ def make(services: Services) -> Handle:
                 return LATER
         return (yield from answer(call, frozenset()))
 
-    return sliced(handle)
+    return handle
 
 
 def _flat(topics: Iterable[tuple[str, tuple[int, ...]]] | None) -> Steps[list[TopicPartition] | None]:

@@ -8,17 +8,14 @@ listener.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, cast
 
 from ixion.broker.acl.numbers import CLUSTER_ACTION, DESCRIBE, GROUP, TRANSACTIONAL_ID
-from ixion.broker.apis.call import Call, Handle, Outcome
+from ixion.broker.apis.call import Call, Handle, Work
 from ixion.broker.apis.controller_calls import translated
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, NO_GROUP, appended, sorted_out
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import as_sent
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.broker.replica.internal_topic import GROUP_OFFSETS, SHARE_STATE, TRANSACTION_STATE
 from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.model.ids import ID_SIZE, id_from_text
@@ -46,15 +43,15 @@ def make(services: Services) -> Handle:
     image = services.image
     topics = services.internal_topics
 
-    def handle(call: Call) -> Outcome | Awaitable[Outcome]:
+    def handle(call: Call) -> Work:
         request = cast(FindCoordinatorRequest, call.body)
         name = TOPICS.get(request.key_type)
         if request.key_type == SHARE and (call.version < SHARE_SINCE or not services.groups.share.is_enabled):
             name = None
             call.narrow(request.replace(key_type=NO_TYPE))
         if name is not None and name not in image.topics:
-            return creating(call)
-        return many(call) if call.version >= MANY_KEYS_SINCE else answer_one(call)
+            return create_and_answer(call)
+        return find_all(call) if call.version >= MANY_KEYS_SINCE else answer_one(call)
 
     async def create_and_answer(call: Call) -> FindCoordinatorResponse:
         request = cast(FindCoordinatorRequest, call.body)
@@ -64,8 +61,6 @@ def make(services: Services) -> Handle:
             pass  # then there is no leader, and the response has COORDINATOR_NOT_AVAILABLE
         return await in_turns(find_all(call)) if call.version >= MANY_KEYS_SINCE else answer_one(call)
 
-    creating = in_own_task(create_and_answer)
-
     def find_all(call: Call) -> Steps[FindCoordinatorResponse]:
         request = cast(FindCoordinatorRequest, call.body)
         found: list[Coordinator] = []
@@ -73,8 +68,6 @@ def make(services: Services) -> Handle:
             found.append(find(request.key_type, key, call.listener))
             yield
         return FindCoordinatorResponse(coordinators=tuple(found))
-
-    many = sliced(find_all)
 
     def answer_one(call: Call) -> FindCoordinatorResponse:
         request = cast(FindCoordinatorRequest, call.body)

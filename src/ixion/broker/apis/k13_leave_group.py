@@ -12,7 +12,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import in_group
 from ixion.broker.apis.repeats import twice
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.language.model.errors import ErrorCode
 from ixion.language.protocol.messages.k13_leave_group import (
     LeaveGroupRequest,
@@ -51,4 +50,4 @@ def make(services: Services) -> Handle:
             yield
         return LeaveGroupResponse(error_code=ErrorCode.NONE, members=tuple(left))
 
-    return sliced(handle)
+    return handle

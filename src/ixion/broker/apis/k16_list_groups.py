@@ -12,7 +12,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import filtered
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.language.protocol.messages.k16_list_groups import ListGroupsRequest, ListGroupsResponse
 from ixion.language.protocol.notation import Struct
 from ixion.timer.turns import Steps
@@ -31,7 +30,7 @@ def make(services: Services) -> Handle:
         code, groups = yield from admin.list(request.states_filter, request.types_filter)
         return ListGroupsResponse(error_code=code, groups=groups)
 
-    return sliced(handle)
+    return handle
 
 
 def guard(call: Call, rights: Rights) -> Steps[Struct | None]:

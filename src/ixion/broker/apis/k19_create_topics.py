@@ -19,7 +19,6 @@ from ixion.broker.acl.rights import Rights
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.controller_calls import in_time
 from ixion.broker.apis.guards.shapes import NO_TOPIC, sorted_out
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import once, twice
 from ixion.broker.apis.services import Services
 from ixion.broker.apis.target_rights import check_target
@@ -67,7 +66,7 @@ def make(services: Services) -> Handle:
         results = await in_turns(results_of(config, list(outcomes.values()), call.version, request.validate_only))
         return CreateTopicsResponse(topics=tuple(results))
 
-    return in_own_task(handle)
+    return handle
 
 
 def wishes_of(

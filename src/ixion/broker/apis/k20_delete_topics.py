@@ -17,7 +17,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.controller_calls import in_time
 from ixion.broker.apis.guards.guard import Guard
 from ixion.broker.apis.guards.shapes import NO_TOPIC, appended, sorted_out
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import twice
 from ixion.broker.apis.services import Services
 from ixion.broker.controller.topics import TopicOutcome
@@ -74,7 +73,7 @@ def make(services: Services) -> Handle:
             ]
         return DeleteTopicsResponse(responses=tuple(results))
 
-    return in_own_task(handle)
+    return handle
 
 
 def sort_out(

@@ -15,7 +15,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_TOPIC, on_topics
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.language.model.errors import ErrorCode
 from ixion.language.protocol.messages.k23_offset_for_leader_epoch import (
     EpochEndOffset,
@@ -62,7 +61,7 @@ def make(services: Services) -> Handle:
             epoch, end = log.epochs.end_offset(wish.leader_epoch, log.end_offset)
         return EpochEndOffset(error_code=ErrorCode.NONE, partition=wish.partition, leader_epoch=epoch, end_offset=end)
 
-    return sliced(handle)
+    return handle
 
 
 _leader_epochs_of_clients = on_topics(

@@ -13,11 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from ixion.broker.acl.numbers import CLUSTER_ACTION, TOPIC, TRANSACTIONAL_ID, WRITE
+from ixion.broker.apis.begin import respond_in_turns
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, NO_ID, NO_TOPIC, sorted_out
 from ixion.broker.apis.repeats import NUMBERS, once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import respond_in_turns, sliced
 from ixion.broker.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION
 from ixion.language.model.errors import ErrorCode
 from ixion.language.model.topic_partition import TopicPartition
@@ -109,7 +109,7 @@ def make(services: Services) -> Handle:
                 lambda code: done(dict.fromkeys(partitions, code)),
             )
 
-    return sliced(handle)
+    return handle
 
 
 def answer_client(version: int, codes: Codes) -> Steps[AddPartitionsToTxnResponse]:

@@ -11,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from ixion.broker.acl.numbers import ALTER, CLUSTER_ACTION
+from ixion.broker.apis.begin import respond_in_turns
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_topics
 from ixion.broker.apis.repeats import NUMBERS, once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import respond_in_turns, sliced
 from ixion.broker.coordinators.txn.markers import Marker
 from ixion.broker.coordinators.txn.snapshot import EPOCH_PER_TRANSACTION
 from ixion.config.listeners import listeners
@@ -80,7 +80,7 @@ def make(services: Services) -> Handle:
         done({}, {})
         return LATER
 
-    return sliced(handle)
+    return handle
 
 
 def chunks(marker: WritableTxnMarker) -> Steps[list[list[TopicPartition]]]:

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ixion.broker.acl.numbers import GROUP, READ, TOPIC, TRANSACTIONAL_ID, WRITE
+from ixion.broker.apis.begin import respond_in_turns
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.guard import Guard
 from ixion.broker.apis.guards.shapes import NO_GROUP, NO_ID, NO_TOPIC, refused_topics, trim_topics
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import respond_in_turns, sliced
 from ixion.broker.apis.topic_ids import TXN_OFFSET_COMMIT_BY_ID_SINCE
 from ixion.broker.coordinators.group.commits import Committer, Wanted
 from ixion.broker.replica.internal_topic import GROUP_OFFSETS
@@ -108,7 +108,7 @@ def make(services: Services) -> Handle:
             )
         return LATER
 
-    return sliced(handle)
+    return handle
 
 
 def answer(

@@ -12,7 +12,6 @@ from ixion.broker.apis.acl_filters import filter_of
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_with
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.language.model.acl_binding import ResourcePattern
 from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.protocol.messages.k29_describe_acls import (
@@ -68,7 +67,7 @@ def make(services: Services) -> Handle:
             ),
         )
 
-    return sliced(handle)
+    return handle
 
 
 def refusal(code: ErrorCode, message: str | None) -> DescribeAclsResponse:

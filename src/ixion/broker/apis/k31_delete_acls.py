@@ -13,7 +13,6 @@ from ixion.broker.apis.acl_filters import filter_of
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, in_cluster
 from ixion.broker.apis.k29_describe_acls import NO_AUTHORIZER
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import as_sent
 from ixion.broker.apis.services import Services
 from ixion.language.model.acl_binding import Binding, Filter
@@ -54,7 +53,7 @@ def make(services: Services) -> Handle:
         line = refused(KafkaError(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER))
         return DeleteAclsResponse(filter_results=(line,) * len(cast(DeleteAclsRequest, call.body).filters))
 
-    return refuse if acls is None else in_own_task(handle)
+    return refuse if acls is None else handle
 
 
 def checked(asked: DeleteAclsFilter) -> Filter | KafkaError:

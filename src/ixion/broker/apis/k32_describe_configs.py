@@ -23,7 +23,6 @@ from ixion.broker.apis.loggers import logger_levels
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.resources import check_broker, check_group_name, check_topic, unsupported
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.config.delay_rules import with_delay
 from ixion.config.dynamic import Described, DynamicConfig, Level, Source, Synonym, described_alone
 from ixion.config.group import BEHIND_GROUP, GROUP_SETTINGS
@@ -127,7 +126,7 @@ def make(services: Services) -> Handle:
             case other:
                 raise unsupported(other)
 
-    return sliced(handle)
+    return handle
 
 
 def described_of_group(config: DynamicConfig, key: str, given: Mapping[str, str]) -> Described:

@@ -12,7 +12,6 @@ from ixion.broker.acl.numbers import ALTER_CONFIGS
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.config_edit import ConfigEditor, Edit, Outcome
 from ixion.broker.apis.guards.resources import altered, on_resources
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import twice
 from ixion.broker.apis.services import Services
 from ixion.language.model.resource_type import ResourceType
@@ -40,7 +39,7 @@ def make(services: Services) -> Handle:
         answers = await in_turns(map_steps(answer, outcomes))
         return AlterConfigsResponse(responses=tuple(answers))
 
-    return in_own_task(handle)
+    return handle
 
 
 def edit_of(config: AlterableConfig) -> Edit:

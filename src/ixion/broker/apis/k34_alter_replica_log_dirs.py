@@ -16,7 +16,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, in_cluster
 from ixion.broker.apis.repeats import NUMBERS, once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.broker.replica.manager import ReplicaManager
 from ixion.language.model.delay_names import is_sibling
 from ixion.language.model.errors import ErrorCode
@@ -53,7 +52,7 @@ def make(services: Services) -> Handle:
             yield
         return AlterReplicaLogDirsResponse(results=tuple(results))
 
-    return sliced(handle)
+    return handle
 
 
 def partition_result(moved: tuple[int, ErrorCode]) -> AlterReplicaLogDirPartitionResult:

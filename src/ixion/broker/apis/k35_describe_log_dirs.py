@@ -15,7 +15,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_with
 from ixion.broker.apis.repeats import NUMBERS, once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.broker.log.directory import LogDirectory
 from ixion.broker.log.log import Log
 from ixion.broker.log.manager import LogManager
@@ -52,7 +51,7 @@ def make(services: Services) -> Handle:
             results.append(result)
         return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=tuple(results))
 
-    return sliced(handle)
+    return handle
 
 
 def describe(

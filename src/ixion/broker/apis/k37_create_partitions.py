@@ -17,7 +17,6 @@ from ixion.broker.acl.numbers import ALTER, TOPIC
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.controller_calls import in_time, translated
 from ixion.broker.apis.guards.shapes import NO_TOPIC, appended, sorted_out
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import as_sent, twice
 from ixion.broker.apis.services import Services
 from ixion.broker.controller.planning import check_partitions_of_request
@@ -92,7 +91,7 @@ def make(services: Services) -> Handle:
         assignment = None if topic.assignments is None else [tuple(each.broker_ids) for each in topic.assignments]
         await controller.topics.create_partitions(topic.name, topic.count, assignment, validate_only, call.charge)
 
-    return in_own_task(handle)
+    return handle
 
 
 def result(name: str, fault: KafkaError | None) -> CreatePartitionsTopicResult:

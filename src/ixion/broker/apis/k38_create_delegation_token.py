@@ -11,7 +11,6 @@ from typing import Final, cast
 from ixion.broker.acl.numbers import CREATE_TOKENS, USER
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.guard import IN_HANDLER
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
 from ixion.broker.apis.token_requests import OWNER_SINCE, manager_of, requester_of, split
@@ -75,4 +74,4 @@ def make(services: Services) -> Handle:
             hmac=b"",
         )
 
-    return in_own_task(handle)
+    return handle

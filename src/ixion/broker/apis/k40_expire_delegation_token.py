@@ -9,7 +9,6 @@ from typing import Final, cast
 
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.guard import EVERYBODY
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.services import Services
 from ixion.broker.apis.token_requests import manager_of, requester_of
 from ixion.language.model.errors import ErrorCode, KafkaError
@@ -31,4 +30,4 @@ def make(services: Services) -> Handle:
             return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=-1)
         return ExpireDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=expires_ms)
 
-    return in_own_task(handle)
+    return handle

@@ -13,7 +13,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.guard import IN_HANDLER
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.broker.apis.token_requests import OWNER_SINCE, manager_of, requester_of, split
 from ixion.language.model.delegation_token import Token
 from ixion.language.model.errors import ErrorCode, KafkaError
@@ -49,7 +48,7 @@ def make(services: Services) -> Handle:
             yield
         return DescribeDelegationTokenResponse(error_code=ErrorCode.NONE, tokens=tuple(found))
 
-    return sliced(handle)
+    return handle
 
 
 def is_meant(token: Token, owners: set[str] | None) -> bool:

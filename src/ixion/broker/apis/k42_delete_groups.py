@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from ixion.broker.acl.numbers import DELETE, GROUP
+from ixion.broker.apis.begin import respond_in_turns
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_GROUP, appended, sorted_out
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import respond_in_turns, sliced
 from ixion.language.model.errors import ErrorCode
 from ixion.language.protocol.messages.k42_delete_groups import (
     DeletableGroupResult,
@@ -50,7 +50,7 @@ def make(services: Services) -> Handle:
             yield
         return LATER
 
-    return sliced(handle)
+    return handle
 
 
 def answer(codes: dict[str, ErrorCode], names: list[str]) -> Steps[DeleteGroupsResponse]:

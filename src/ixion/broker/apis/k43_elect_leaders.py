@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from ixion.broker.acl.numbers import ALTER
+from ixion.broker.apis.begin import respond_in_turns
 from ixion.broker.apis.call import Call, Handle, Outcome
 from ixion.broker.apis.controller_calls import in_time
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, in_cluster, refused_topics
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import NUMBERS, once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import respond_in_turns
 from ixion.broker.metadata.image import ClusterImage
 from ixion.broker.replica.delayed_elect_leader import DelayedElectLeader
 from ixion.language.model.errors import ErrorCode, KafkaError
@@ -77,7 +76,7 @@ def make(services: Services) -> Handle:
             operation.force_complete()
         return LATER
 
-    return in_own_task(handle)
+    return handle
 
 
 def keys_of(request: ElectLeadersRequest, image: ClusterImage) -> Steps[list[TopicPartition]]:

@@ -12,7 +12,6 @@ from ixion.broker.acl.numbers import ALTER
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.controller_calls import in_time
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, in_cluster, refused_topics
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import once, twice
 from ixion.broker.apis.services import Services
 from ixion.broker.controller.reassignments import Target
@@ -54,7 +53,7 @@ def make(services: Services) -> Handle:
             responses=topics,
         )
 
-    return in_own_task(handle)
+    return handle
 
 
 def targets_of(request: AlterPartitionReassignmentsRequest) -> Steps[dict[TopicPartition, Target]]:

@@ -11,7 +11,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, in_cluster, refused_topics
 from ixion.broker.apis.repeats import NUMBERS, once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.model.topic_partition import TopicPartition
 from ixion.language.protocol.messages.k46_list_partition_reassignments import (
@@ -59,7 +58,7 @@ def make(services: Services) -> Handle:
         ]
         return ListPartitionReassignmentsResponse(error_code=ErrorCode.NONE, error_message=None, topics=tuple(topics))
 
-    return sliced(handle)
+    return handle
 
 
 def _refused_listing(request: ListPartitionReassignmentsRequest, _version: int) -> Steps[Struct]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from ixion.broker.acl.numbers import DELETE, GROUP, READ, TOPIC
+from ixion.broker.apis.begin import respond_in_turns
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_GROUP, NO_TOPIC, trim_topics
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import respond_in_turns, sliced
 from ixion.language.model.errors import ErrorCode
 from ixion.language.model.topic_partition import TopicPartition
 from ixion.language.protocol.messages.k47_offset_delete import (
@@ -59,7 +59,7 @@ def make(services: Services) -> Handle:
         offsets.delete(request.group_id, there, deleted)
         return LATER
 
-    return sliced(handle)
+    return handle
 
 
 def answer(request: OffsetDeleteRequest, codes: dict[TopicPartition, ErrorCode]) -> Steps[OffsetDeleteResponse]:

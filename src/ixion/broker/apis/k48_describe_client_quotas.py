@@ -15,7 +15,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_with
 from ixion.broker.apis.repeats import twice
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.broker.quota.limits import CONNECTIONS, Entity
 from ixion.broker.quota.limits import DEFAULT as EVERY
 from ixion.language.model.errors import ErrorCode, KafkaError
@@ -71,7 +70,7 @@ def make(services: Services) -> Handle:
             yield
         return DescribeClientQuotasResponse(error_code=ErrorCode.NONE, error_message="", entries=tuple(entries))
 
-    return sliced(handle)
+    return handle
 
 
 def parts_of(entity: Entity) -> dict[str, str]:

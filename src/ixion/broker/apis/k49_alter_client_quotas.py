@@ -19,7 +19,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.controller_calls import translated
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, in_cluster
 from ixion.broker.apis.k48_describe_client_quotas import CLIENT_ID, IP, USER
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import as_sent
 from ixion.broker.apis.services import Services
 from ixion.broker.metadata import paths
@@ -64,7 +63,7 @@ def make(services: Services) -> Handle:
             results.append(ResponseEntryData(error_code=code, error_message=message, entity=entry.entity))
         return AlterClientQuotasResponse(entries=tuple(results))
 
-    return in_own_task(handle)
+    return handle
 
 
 def place_of(entity: tuple[EntityData, ...]) -> tuple[str, str]:

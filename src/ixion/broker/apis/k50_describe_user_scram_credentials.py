@@ -14,7 +14,6 @@ from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_with
 from ixion.broker.apis.repeats import twice
 from ixion.broker.apis.scram_mechanisms import NUMBER_OF
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.language.model.errors import ErrorCode
 from ixion.language.protocol.messages.k50_describe_user_scram_credentials import (
     CredentialInfo,
@@ -65,4 +64,4 @@ def make(services: Services) -> Handle:
             results=tuple(results),
         )
 
-    return sliced(handle)
+    return handle

@@ -15,7 +15,6 @@ from ixion.broker.acl.numbers import ALTER
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.controller_calls import translated
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, in_cluster
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import twice
 from ixion.broker.apis.scram_mechanisms import BY_NUMBER
 from ixion.broker.apis.services import Services
@@ -67,7 +66,7 @@ def make(services: Services) -> Handle:
             results.append(AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message))
         return AlterUserScramCredentialsResponse(results=tuple(results))
 
-    return in_own_task(handle)
+    return handle
 
 
 def check(user: str, changes: list[Change]) -> None:

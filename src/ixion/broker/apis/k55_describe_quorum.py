@@ -14,7 +14,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_with
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.language.model.errors import ErrorCode
 from ixion.language.model.ids import ZERO_ID
 from ixion.language.protocol.messages.k55_describe_quorum import (
@@ -97,4 +96,4 @@ def make(services: Services) -> Handle:
             ),
         )
 
-    return sliced(handle)
+    return handle

@@ -14,7 +14,6 @@ from ixion.broker.apis.between_brokers import BetweenBrokers
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.controller_calls import translated
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_with
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import NUMBERS, once
 from ixion.broker.apis.services import Services
 from ixion.broker.controller.cluster.controller import ClusterController
@@ -44,7 +43,7 @@ def make(services: Services) -> Handle:
         except KafkaError as error:
             return refusal(error.code)
 
-    return in_own_task(handle)
+    return handle
 
 
 def refusal(code: ErrorCode) -> AlterPartitionResponse:

@@ -15,7 +15,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.controller_calls import in_time
 from ixion.broker.apis.features import SUPPORTED
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, refused_with
-from ixion.broker.apis.own_task import in_own_task
 from ixion.broker.apis.repeats import twice
 from ixion.broker.apis.services import Services
 from ixion.language.model.errors import ErrorCode, KafkaError
@@ -64,7 +63,7 @@ def make(services: Services) -> Handle:
             else (),
         )
 
-    return in_own_task(handle)
+    return handle
 
 
 def updated(current: dict[str, int], updates: tuple[FeatureUpdateKey, ...], version: int) -> dict[str, int]:

@@ -12,7 +12,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_TOPIC, on_topics
 from ixion.broker.apis.repeats import NUMBERS, once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.broker.log.log import Log
 from ixion.language.model.errors import ErrorCode
 from ixion.language.protocol.messages.k61_describe_producers import (
@@ -55,7 +54,7 @@ def make(services: Services) -> Handle:
             return _refuse(number, replicas.why_missing(topic, number))
         return PartitionResponse(partition_index=number, error_code=0, active_producers=_producers(partition.log))
 
-    return sliced(handle)
+    return handle
 
 
 def _producers(log: Log) -> tuple[ProducerState, ...]:

@@ -9,7 +9,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_ID, sorted_out
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.broker.coordinators.txn.snapshot import Snapshot
 from ixion.language.model.errors import ErrorCode
 from ixion.language.protocol.messages.k65_describe_transactions import (
@@ -38,7 +37,7 @@ def make(services: Services) -> Handle:
             yield
         return DescribeTransactionsResponse(transaction_states=tuple(states))
 
-    return sliced(handle)
+    return handle
 
 
 def _describe(transactional_id: str, found: Snapshot | ErrorCode) -> TransactionState:

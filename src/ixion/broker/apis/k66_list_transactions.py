@@ -14,7 +14,6 @@ from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import filtered
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.broker.coordinators.patterns import Pattern, PatternError
 from ixion.broker.coordinators.txn.snapshot import NO_EPOCH
 from ixion.broker.coordinators.txn.states import BY_LABEL
@@ -53,7 +52,7 @@ def make(services: Services) -> Handle:
             transaction_states=tuple(chosen),
         )
 
-    return sliced(handle)
+    return handle
 
 
 def _choose(

@@ -13,7 +13,6 @@ from ixion.broker.apis.guards.shapes import NO_GROUP, NO_TOPIC, sorted_out
 from ixion.broker.apis.operations import group_operations
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.language.model.errors import ErrorCode
 from ixion.language.protocol.messages.k69_consumer_group_describe import (
     Assignment,
@@ -48,7 +47,7 @@ def make(services: Services) -> Handle:
             yield
         return ConsumerGroupDescribeResponse(groups=tuple(groups))
 
-    return sliced(handle)
+    return handle
 
 
 def guard(call: Call, rights: Rights) -> Steps[Struct | None]:

@@ -20,7 +20,6 @@ from ixion.broker.apis.guards.guard import IN_HANDLER
 from ixion.broker.apis.operations import NOT_ASKED, topic_operations
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import sliced
 from ixion.broker.metadata.image import ClusterImage, PartitionImage
 from ixion.broker.replica.internal_topic import INTERNAL
 from ixion.config.network_settings import MAX_REQUEST_PARTITION_SIZE_LIMIT
@@ -96,7 +95,7 @@ def make(services: Services) -> Handle:
         topics += [failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
         return DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=following)
 
-    return sliced(handle)
+    return handle
 
 
 def visible(rights: Rights, names: list[str], named: bool) -> Steps[tuple[list[str], list[str]]]:

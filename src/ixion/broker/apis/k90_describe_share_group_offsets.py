@@ -12,11 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ixion.broker.acl.numbers import DESCRIBE, GROUP, TOPIC
+from ixion.broker.apis.begin import respond_in_turns
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_GROUP, NO_TOPIC, refused_topics, sorted_out
 from ixion.broker.apis.repeats import NUMBERS, once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import respond_in_turns, sliced
 from ixion.broker.coordinators.group.share.offsets import StartOffset
 from ixion.language.model.errors import ErrorCode
 from ixion.language.model.ids import ZERO_ID
@@ -125,7 +125,7 @@ def make(services: Services) -> Handle:
             return -1
         return max(partition.log.high_watermark - start.start - start.complete_count, 0)
 
-    return sliced(handle)
+    return handle
 
 
 def guard(call: Call, rights: Rights) -> Steps[Struct | None]:

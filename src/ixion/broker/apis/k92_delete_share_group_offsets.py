@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from ixion.broker.acl.numbers import DELETE, GROUP, READ, TOPIC
+from ixion.broker.apis.begin import respond_in_turns
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.shapes import NO_GROUP, NO_TOPIC, appended, sorted_out
 from ixion.broker.apis.repeats import once
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import respond_in_turns, sliced
 from ixion.language.model.errors import ErrorCode
 from ixion.language.model.ids import ZERO_ID
 from ixion.language.protocol.messages.k92_delete_share_group_offsets import (
@@ -64,7 +64,7 @@ def make(services: Services) -> Handle:
             yield
         return DeleteShareGroupOffsetsResponse(error_code=ErrorCode.NONE, responses=tuple(topics))
 
-    return sliced(handle)
+    return handle
 
 
 def refused(code: ErrorCode) -> DeleteShareGroupOffsetsResponse:

@@ -7,15 +7,13 @@ until it is released. If the client disconnects meanwhile, decoding stops.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
-from ixion.broker.apis.call import Call, Handle, Outcome
+from ixion.broker.apis.call import Begin, Call, Outcome
 from ixion.broker.apis.distinct import Rule, reduce_steps
 from ixion.language.protocol.notation import Struct
-from ixion.language.wire.answer import Later
 from ixion.timer.lane import Job
 from ixion.timer.payer import PAYER
 from ixion.timer.turns import Steps
@@ -25,12 +23,10 @@ if TYPE_CHECKING:
 
 ELEMENT_BYTES: Final = 200  # memory of one decoded element; 100 to 240 were measured
 
-_finishing: set[asyncio.Task[None]] = set()  # strong references: the loop keeps only weak ones
-
 
 class LongRequest:
     def __init__(
-        self, request: Request, handle: Handle, rules: dict[str, Rule], unanswered: Callable[[Request, int], None]
+        self, request: Request, handle: Begin, rules: dict[str, Rule], unanswered: Callable[[Request, int], None]
     ) -> None:
         """`unanswered` gets the nanoseconds that were spent on a request whose handler is not called."""
         self._request = request
@@ -82,29 +78,9 @@ class LongRequest:
             return
         call.spent_ns = self._spent_ns
         try:
-            outcome = self._handle(call)
-            if outcome is None or isinstance(outcome, (Later, Struct)):
-                settle(call, outcome)
-            else:
-                finish_later(call, outcome)
+            settle(call, self._handle(call))
         except Exception as failure:
             request.fail(failure)
-
-
-def finish_later(call: Call, pending: Awaitable[Outcome]) -> None:
-    task = asyncio.get_running_loop().create_task(finish(call, pending))
-    _finishing.add(task)
-    task.add_done_callback(_finishing.discard)
-
-
-async def finish(call: Call, pending: Awaitable[Outcome]) -> None:
-    try:
-        settle(call, await pending)
-    except asyncio.CancelledError:
-        call.release()
-        raise
-    except Exception as failure:
-        call.request.fail(failure)
 
 
 def settle(call: Call, outcome: Outcome) -> None:

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from ixion.broker.acl.numbers import CLUSTER_ACTION
-from ixion.broker.apis.call import Call, Handle
+from ixion.broker.apis.call import Begin, Call, Outcome
 from ixion.broker.apis.guards.guard import rights_of
 from ixion.broker.quota.limits import FETCH, MUTATION, PRODUCE, REQUEST
 from ixion.broker.quota.mutations import Mutations
@@ -57,14 +57,14 @@ PERCENT_NS: Final = 10_000_000  # one percent of a second
 
 
 def metered(
-    key: ApiKey, handle: Handle, quotas: Quotas, mutations: Mutations, is_broker: Callable[[Call], bool]
-) -> Handle:
+    key: ApiKey, handle: Begin, quotas: Quotas, mutations: Mutations, is_broker: Callable[[Call], bool]
+) -> Begin:
     """`is_broker`: whether a request comes from a broker, if it says so."""
     if key in LOGINS:
         return handle
     limits = quotas.limits
 
-    def start(call: Call) -> Any:
+    def start(call: Call) -> Outcome:
         request = call.request
         gate = request.connection.gate
         if gate is not None and not gate.is_open:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ixion.broker.acl.numbers import CLUSTER_ACTION
+from ixion.broker.apis.begin import respond_in_turns
 from ixion.broker.apis.call import Call, Handle
 from ixion.broker.apis.guards.guard import Guard
 from ixion.broker.apis.guards.shapes import NO_CLUSTER, in_cluster, refused_topics
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.sliced import respond_in_turns, sliced
 from ixion.broker.replica.share_persister import SharePartitionKey
 from ixion.config.listeners import listeners
 from ixion.language.model.errors import ErrorCode
@@ -74,7 +74,7 @@ def serve(services: Services, shape: Shape, act: Callable[[SharePartitionKey, An
         done()
         return LATER
 
-    return sliced(handle)
+    return handle
 
 
 def gathered(shape: Shape, results: list[tuple[bytes, list[Struct | None]]]) -> Steps[Struct]:

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ixion.broker.apis.call import Call, Handle
-from ixion.broker.apis.long_request import finish_later, settle
+from ixion.broker.apis.call import Begin, Call, Outcome
+from ixion.broker.apis.long_request import settle
 from ixion.language.protocol.notation import Struct
-from ixion.language.wire.answer import LATER, Later
+from ixion.language.wire.answer import LATER
 from ixion.timer.turns import Steps, run_turn
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ IN_HANDLER: Final = "in the handler"
 EVERYBODY: Final = "everybody"
 
 
-def guarded(handle: Handle, guard: Guard | None, authorizer: Authorizer) -> Handle:
+def guarded(handle: Begin, guard: Guard | None, authorizer: Authorizer) -> Begin:
     """`handle` with its guard. None: the handler checks `Call.rights` itself, or the API needs no right."""
 
-    def start(call: Call) -> Any:
+    def start(call: Call) -> Outcome:
         rights = call.rights = rights_of(call, authorizer)
         if guard is None:
             return handle(call)
@@ -65,7 +65,7 @@ def rights_of(call: Call, authorizer: Authorizer) -> Rights:
     return rights
 
 
-def _checked(call: Call, handle: Handle, answer: Struct | None, error: Exception | None) -> None:
+def _checked(call: Call, handle: Begin, answer: Struct | None, error: Exception | None) -> None:
     """Called when a check that took several turns is done."""
     request = call.request
     request.on_gone(None)
@@ -73,10 +73,6 @@ def _checked(call: Call, handle: Handle, answer: Struct | None, error: Exception
         request.fail(error)
         return
     try:
-        outcome = handle(call) if answer is None else answer
-        if outcome is None or isinstance(outcome, (Later, Struct)):
-            settle(call, outcome)
-        else:
-            finish_later(call, outcome)
+        settle(call, handle(call) if answer is None else answer)
     except Exception as failure:
         request.fail(failure)

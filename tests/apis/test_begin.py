@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from ixion.broker.apis.begin import begun
 from ixion.broker.apis.call import Call
-from ixion.broker.apis.sliced import sliced
 from ixion.language.protocol.messages.k12_heartbeat import HeartbeatResponse
 from ixion.language.wire.answer import LATER
 from ixion.timer.lane import Lane
@@ -36,7 +36,7 @@ class Client:
         self.cancel = cancel
 
     def handle(self, handler: Any) -> object:
-        return sliced(handler)(cast(Call, self))
+        return begun(handler)(cast(Call, self))
 
     def turn(self) -> bool:
         if not self.soon:
