@@ -39,9 +39,14 @@ class Face:
 
     consumers: Any
     producers: Any
+    share_consumers: Any
 
     def consumer(self, **settings: Any) -> Any:
         self.clients.append(self.consumers(self.world.bootstrap, **settings))
+        return self.clients[-1]
+
+    def share_consumer(self, **settings: Any) -> Any:
+        self.clients.append(self.share_consumers(self.world.bootstrap, **settings))
         return self.clients[-1]
 
     def producer(self, **settings: Any) -> Any:
@@ -133,6 +138,7 @@ def unsent(machine: Any) -> int:
 class Blocking(Face):
     consumers = ixion.clients.Consumer
     producers = ixion.clients.Producer
+    share_consumers = ixion.clients.ShareConsumer
 
     def begin(self, program: Coroutine[Any, Any, None]) -> None:
         def run() -> None:
@@ -159,6 +165,7 @@ class Blocking(Face):
 class Asyncio(Face):
     consumers = ixion.clients.aio.Consumer
     producers = ixion.clients.aio.Producer
+    share_consumers = ixion.clients.aio.ShareConsumer
 
     def begin(self, program: Coroutine[Any, Any, None]) -> None:
         def ended(task: asyncio.Task[None]) -> None:

@@ -15,6 +15,7 @@ from devtools.sim.directories import Directories
 from devtools.sim.groups import Groups
 from devtools.sim.job import Job
 from devtools.sim.nearest import Nearest
+from devtools.sim.shares import Shares
 from devtools.sim.transactions import Copies, Transactions
 
 SHARE: Final = 1 / 14
@@ -35,9 +36,13 @@ JOBS: Final[dict[str, type[Job]]] = {
     "clients": Clients,
     "client-copies": ClientCopies,
     "deletions": Deletions,
+    "shares": Shares,
 }
 # Loads that came later: each takes its share of the seeds, and the others keep the load that they had.
-LATER: Final = ("directories", "cleaning", "swept", "scheduled", "nearest", "clients", "client-copies", "deletions")
+LATER: Final = (
+    *("directories", "cleaning", "swept", "scheduled", "nearest", "clients", "client-copies", "deletions"),
+    *("shares",),
+)
 
 
 def draw(seed: int) -> str:

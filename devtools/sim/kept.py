@@ -267,6 +267,10 @@ KEPT: Final = (
             Fault(13.769, "power", "3", "follower", 10.477, ("t", 1)),
         ),
     ),
+    Kept(
+        "a share consumer left a session open when the last lock of it had ended, until something else woke it",
+        *(50, "shares", 16.0),
+    ),
 )
 
 # Other ways to the same faults: `--kept` runs them, the test suite does not.

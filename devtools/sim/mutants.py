@@ -18,6 +18,7 @@ from devtools.sim.client_mutants import CLIENT_MUTANTS
 from devtools.sim.delay_mutants import DELAY_MUTANTS
 from devtools.sim.log_mutants import LOG_MUTANTS
 from devtools.sim.mutate import put
+from devtools.sim.share_mutants import SHARE_MUTANTS
 from ixion.broker.controller.cluster import channels, elections, isr_rules, leftovers, partition_machine, restarts
 from ixion.broker.controller.cluster.fenced_tree import FencedTree
 from ixion.broker.controller.cluster.leadership import Leadership
@@ -448,6 +449,7 @@ MUTANTS: Final[dict[str, Callable[[], None]]] = {
         *LOG_MUTANTS,
         *DELAY_MUTANTS,
         *CLIENT_MUTANTS,
+        *SHARE_MUTANTS,
     )
 }
 
@@ -484,6 +486,7 @@ HINTS: Final[dict[str, tuple[str, str]]] = {
     "absent-forgotten": ("wiped-between", "moves"),
     "logs-left-behind": ("kill", "moves"),
     **{each.__name__.replace("_", "-"): ("", job) for each, job in CLIENT_MUTANTS.items()},
+    **{each.__name__.replace("_", "-"): ("", "shares") for each in SHARE_MUTANTS},
 }
 
 

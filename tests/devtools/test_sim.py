@@ -59,6 +59,12 @@ def test_a_run_repeats_although_its_folder_is_another_one() -> None:
     assert first == second
 
 
+def test_broken_queues_are_found() -> None:
+    """The end of each run of `shares` looks for these two, whatever the seed has drawn before."""
+    ran = sim("--mutants", "due-unstored,lock-outlives-session", "--seeds", "2")
+    assert ran.count("| NeverEarly |") + ran.count("| Conserved |") == 2
+
+
 def test_the_shrinker_keeps_the_faults_that_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
     faults = make_faults(5, 30.0, [("t", 0)], KINDS)
     assert len(faults) > 8

@@ -127,6 +127,25 @@ def test_a_renewal_by_hand_keeps_one_record() -> None:
     assert codes(results) == [None, None, ErrorCode.INVALID_RECORD_STATE]
 
 
+def test_a_renewal_that_comes_too_late_leaves_the_record_to_its_handler() -> None:
+    """It is an error of the lock then, and not one of the program that acknowledges it next."""
+    sim, machine = ready(1, BY_HAND._replace(auto_renew=False))
+    (record,) = taken(sim, machine)
+    sim.now_s += LOCK_S + 1  # it worked, and the machine has not run since
+    results = [sim.decide(machine, record, RENEW), sim.decide(machine, record, ACCEPT)]
+    assert [type(result.error) for result in results] == [LockLostError] * 2
+
+
+def test_the_end_of_the_last_lock_of_an_idle_session_wakes_the_machine() -> None:
+    """Its leader has moved, and a record of the old one is still held: when its lock ends, the session is closed."""
+    sim, machine = ready(1, BY_HAND._replace(auto_renew=False))
+    taken(sim, machine)
+    locked_until_s = sim.now_s + LOCK_S
+    machine.fetcher.assign([])
+    machine.tick(sim.now_s)
+    assert machine.fetcher.wake_s <= locked_until_s
+
+
 def test_one_record_to_blame_does_not_take_the_others_with_it() -> None:
     sim, machine = ready(8)
     records = taken(sim, machine, count=8)

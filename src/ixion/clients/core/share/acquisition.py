@@ -109,7 +109,8 @@ class Acquisition:
         if offset not in self.held and self.lost is None:
             raise ConsumerUseError(f"the record at offset {offset} of {self.place} was acknowledged already")
         if not self.has_lock(offset, now_s):
-            self.held.pop(offset, None)
+            if result.kind != RENEW:  # who only wanted more time may still acknowledge it, and hears the same
+                self.held.pop(offset, None)
             reason = self.lost or "its lock has ended"
             result.settle(LockLostError(f"the record at offset {offset} of {self.place}", reason))
             return
@@ -141,10 +142,16 @@ class Acquisition:
         self.flying += sum([entry.item.size for entry in sent])
         return sent, late
 
+    @property
+    def lapses_s(self) -> float:
+        """When nothing of it will be ours any more; NEVER while an answer is awaited or something is to be sent."""
+        if self.lost is not None or self.flying or self.has_unsent:
+            return NEVER
+        return max([self.locked_until_s, *self._renewed.values()])
+
     def lapse(self, now_s: float) -> None:
         """Forget what nobody acknowledged in time, so that it takes no memory."""
-        ends_s = max([self.locked_until_s, *self._renewed.values()])
-        if now_s >= ends_s and self.lost is None and not self.flying and not self.has_unsent:
+        if now_s >= self.lapses_s:
             self.lose("its lock has ended")
 
     def lose(self, reason: str) -> None:

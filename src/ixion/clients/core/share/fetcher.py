@@ -145,6 +145,8 @@ class ShareFetcher:
             self._renew(session, now_s)
             if not session.is_flying:
                 self._serve(session, wanted.get(session.node_id, {}), now_s)
+            for acquisition in session.acquisitions:
+                self._wake_s = min(self._wake_s, acquisition.lapses_s)  # its session may have nothing left to do then
         self.sessions = {node_id: session for node_id, session in self.sessions.items() if not session.is_over(now_s)}
 
     def lose_all(self, fault: KafkaError, now_s: float) -> None:
