@@ -159,6 +159,7 @@ class Console:
         for each in ENDPOINTS:
             routes.add(BASE + each.path, partial(self.endpoint, each), each.method)
         routes.add(f"{BASE}/openapi.json", self.description)
+        routes.add("/mcp", self.tools, "POST")
         routes.add("/static/{name}", self._files.page)
 
         async def ask(request: HttpRequest) -> Answer:
@@ -224,6 +225,18 @@ class Console:
         except RefusedError as refusal:
             return refused(refusal)
         return await answer(endpoint, replace(self._inside, caller=caller), request)
+
+    async def tools(self, request: HttpRequest) -> Answer:
+        from ixion.broker.web.console.mcp import serve
+
+        closed = self._inside.closed()
+        try:
+            if closed:
+                raise RefusedError(403, closed)
+            caller = await self._inside.door.caller_of(request)
+            return await serve(replace(self._inside, caller=caller), request)
+        except RefusedError as refusal:
+            return refused(refusal)
 
     async def description(self, _request: HttpRequest) -> Answer:
         return Response(json.dumps(openapi(self._inside.version)).encode(), kind=JSON)

@@ -352,8 +352,8 @@ def openapi(version: str) -> dict[str, Any]:
     }
 
 
-def schema_of(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    """JSON Schema of an annotation; a TypedDict goes into `schemas` under its name."""
+def schema_of(kind: Any, schemas: dict[str, Any], base: str = "#/components/schemas/") -> dict[str, Any]:
+    """JSON Schema of an annotation; a TypedDict goes into `schemas` under its name, and is referred to below `base`."""
     if is_typeddict(kind):
         name = kind.__name__
         if name not in schemas:
@@ -361,17 +361,17 @@ def schema_of(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
             hints = get_type_hints(kind)
             schemas[name] = {
                 "type": "object",
-                "properties": {field: schema_of(hint, schemas) for field, hint in hints.items()},
+                "properties": {field: schema_of(hint, schemas, base) for field, hint in hints.items()},
                 "required": [field for field in hints if field in kind.__required_keys__],
                 "additionalProperties": False,
             }
-        return {"$ref": f"#/components/schemas/{name}"}
+        return {"$ref": f"{base}{name}"}
     if get_origin(kind) is list:
-        return {"type": "array", "items": schema_of(get_args(kind)[0], schemas)}
+        return {"type": "array", "items": schema_of(get_args(kind)[0], schemas, base)}
     if get_origin(kind) is dict:
-        return {"type": "object", "additionalProperties": schema_of(get_args(kind)[1], schemas)}
+        return {"type": "object", "additionalProperties": schema_of(get_args(kind)[1], schemas, base)}
     if get_origin(kind) is Literal:
         return {"type": "string", "enum": list(get_args(kind))}
     if isinstance(kind, UnionType):
-        return {"anyOf": [schema_of(each, schemas) for each in get_args(kind)]}
+        return {"anyOf": [schema_of(each, schemas, base) for each in get_args(kind)]}
     return {"type": {int: "integer", float: "number", str: "string", bool: "boolean", type(None): "null"}[kind]}
