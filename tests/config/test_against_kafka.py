@@ -54,6 +54,7 @@ OURS = {
     "delivery.delay.topics",
     "zookeeper.sasl.jaas.config",  # a property of the JVM in Kafka
     "zookeeper.sasl.jaas.file",
+    "web.tls.listener",
     "web.write",
 }
 # Kafka has these for dynamic settings only, and does not list them with the others.

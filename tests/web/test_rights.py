@@ -312,7 +312,7 @@ def test_a_bearer_token_is_a_login(tmp_path: Path) -> None:
 
 def test_passwords_are_not_sent_in_plain_text_over_a_network(broker: Broker) -> None:
     async def look(real: RealBroker) -> str:
-        return closed(real.parts, cast(WebServer, SimpleNamespace(only_here=False)))
+        return closed(real.parts, cast(WebServer, SimpleNamespace(only_here=False, is_secure=False)))
 
     assert "plain text" in broker.call(look)
 

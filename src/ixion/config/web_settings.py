@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.config.setting import Setting, optional_flag
+from ixion.config.setting import Setting, optional_flag, optional_string
 
 WEB_WRITE: Final[Setting[bool | None]] = optional_flag(
     "web.write",
     doc="whether the live page and its endpoints may change anything; default: true if only this machine can reach the"
     " broker and its page and no client has to log in, else false",
+)
+WEB_TLS_LISTENER: Final[Setting[str | None]] = optional_string(
+    "web.tls.listener",
+    doc="the listener with TLS whose certificate the live page and the metrics use for HTTPS; default: they use HTTP",
 )

@@ -93,10 +93,10 @@ def closed(parts: Parts, web: WebServer) -> str:
                 "clients of this broker prove by a certificate who they are, and this page cannot ask for one;"
                 " a listener with SASL lets users sign in here"
             )
-        if not web.only_here:
+        if not web.only_here and not web.is_secure:
             return (
                 "users would send their passwords over the network in plain text;"
-                " choose a loopback address with --metrics-port, behind a proxy with TLS if others are to see it"
+                " name a listener with TLS in web.tls.listener, or choose a loopback address with --metrics-port"
             )
     if not web.only_here and all(is_loopback(each.host) for each in bound):
         return (
@@ -134,7 +134,7 @@ def make_door(parts: Parts, web: WebServer) -> Door:
         authorizer=parts.authorizer,
         credentials=parts.credentials,
         patience_ms=lambda: parts.config.current[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
-        is_secure=False,
+        is_secure=web.is_secure,
         port=web.port,
     )
 

@@ -58,10 +58,40 @@ def bind_pages(at: PagesAt, allow_remote: bool) -> WebServer | str:
 async def show_pages(parts: Parts, web: WebServer) -> None:
     from ixion.broker.startup.console import LateConsole
 
+    protect(parts, web)
     names = {endpoint.host for endpoint in listeners(parts.config.current).advertised if endpoint.host}
     console = LateConsole(parts, web)
     parts.undo.append(("figures of the pages", console.stop))
     await web.start(lambda: make_pages(parts, console), names)
+
+
+def protect(parts: Parts, web: WebServer) -> None:
+    """HTTPS with the certificate of a listener, by web.tls.listener. No certificate is asked of browsers, even if that
+    listener asks one of its clients: users sign in."""
+    from ixion.config.web_settings import WEB_TLS_LISTENER
+
+    config = parts.config.current
+    wanted = config[WEB_TLS_LISTENER]
+    if not wanted:
+        return
+    import ssl
+
+    from ixion.broker.startup.certificates import Certificates
+    from ixion.broker.startup.listeners import uses_tls
+
+    with_tls = [each.listener for each in listeners(config).bound if uses_tls(each)]
+    if wanted not in with_tls:
+        known = ", ".join(with_tls) or "there is none"
+        raise StartupError(f"{WEB_TLS_LISTENER.name} is {wanted!r}; it must be a listener with TLS: {known}")
+    certificates = Certificates(config, wanted)
+    parts.config.listen(certificates.change, certificates.check)
+
+    def context() -> ssl.SSLContext:
+        made = certificates.context()
+        made.verify_mode = ssl.CERT_NONE
+        return made
+
+    web.secure(context)
 
 
 def make_pages(parts: Parts, console: LateConsole) -> Ask:

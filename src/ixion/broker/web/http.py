@@ -109,7 +109,8 @@ class HttpConnection(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = self._loop.call_later(HALF_CLOSED_S, self.abort)
-        return True
+        transport = self._transport
+        return transport is not None and transport.get_extra_info("sslcontext") is None  # TLS has no half
 
     def pause_writing(self) -> None:
         if self._writable is None:
