@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -51,16 +52,19 @@ def serve_and_wait(*words: str, cwd: Path, humbly: bool = False) -> subprocess.C
 class Served:
     """A broker on a free port, ready when the block begins; killed at its end if it still runs."""
 
-    def __init__(self, cwd: Path, *words: str) -> None:
+    def __init__(self, cwd: Path, *words: str, log: Path | None = None) -> None:
+        """`log`: a file for what it prints to standard error, to be read while it runs."""
+        self._log = log
         port = () if any(word.startswith("listeners=") for word in words) else ("--port", "0")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "ixion", "serve", *port, *NO_PAGES, *words],
-            cwd=cwd,
-            env=environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        with nullcontext(subprocess.PIPE) if log is None else log.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "ixion", "serve", *port, *NO_PAGES, *words],
+                cwd=cwd,
+                env=environment(),
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
         self.line = ""
         self.bootstrap = ""
         self.addresses: list[str] = []
@@ -71,7 +75,7 @@ class Served:
         found = READY.fullmatch(self.line)
         if found is None:
             self.process.kill()
-            raise AssertionError(f"not ready: {self.line!r}, {self.process.communicate()[1]}")
+            raise AssertionError(f"not ready: {self.line!r}, {self._ended()[2]}")
         self.bootstrap = found[2]
         self.addresses = re.findall(r"127\.0\.0\.1:\d+", self.line)  # one for each listener
         return self
@@ -79,8 +83,11 @@ class Served:
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
         """Exit code, and what it printed after the ready line and to standard error."""
         self.process.send_signal(number)
+        return self._ended()
+
+    def _ended(self) -> tuple[int, str, str]:
         out, err = self.process.communicate(timeout=SECONDS)
-        return self.process.returncode, out, err
+        return self.process.returncode, out, err if self._log is None else self._log.read_text()
 
     def stop_without_stalls(self, number: int = signal.SIGTERM, limit_ms: int = LIMIT_MS) -> None:
         """Stops it, and fails if anything held its event loop up for too long."""

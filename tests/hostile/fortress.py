@@ -24,8 +24,9 @@ EXPIRED: Final = "session has expired"
 class Fortress:
     """The output of each process is in a file, because refusals are logged and a pipe that nobody reads would fill."""
 
-    def __init__(self, directory: Path, brokers: int) -> None:
+    def __init__(self, directory: Path, brokers: int, *, patient: bool = False) -> None:
         self._directory = directory
+        self._patient = patient
         self._count = brokers
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.addresses: list[str] = []
@@ -46,6 +47,8 @@ class Fortress:
                 self._run("tree", ["cluster", "tree", "--data", str(self._directory / "tree"), "--port", str(port)])
                 self._await("tree", "ready|serving|listening|127.0.0.1")
                 connect = {"zookeeper.connect": f"127.0.0.1:{port}", **replicas(self._count)}
+                if not self._patient:
+                    connect["zookeeper.session.timeout.ms"] = "6000"
             for number in range(1, self._count + 1):
                 port = free_port()
                 given = {
@@ -113,7 +116,6 @@ class Fortress:
 
 def replicas(brokers: int) -> dict[str, str]:
     return {
-        "zookeeper.session.timeout.ms": "6000",
         "default.replication.factor": str(brokers),
         "offsets.topic.replication.factor": str(brokers),
         "transaction.state.log.replication.factor": str(brokers),

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from devtools.stalls import stalls
 from ixion.language.protocol.envelope import decode_response
 from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
@@ -36,7 +37,9 @@ class Cost(NamedTuple):
 class Probe:
     def __init__(self, path: Path) -> None:
         words = ("--set", "group.initial.rebalance.delay.ms=0", "--set", "auto.create.topics.enable=false")
-        self.served = Served(path, *words)
+        self._log = path / "log"
+        self.served = Served(path, *words, log=self._log)
+        self._read = 0  # bytes of the log
         self.ids: list[bytes] = []
 
     def __enter__(self) -> Self:
@@ -73,6 +76,14 @@ class Probe:
             peak_kb = memory_kb(pid, "VmHWM")
         ask(self._other)
         return Cost(self._busy_us() - before_us, max(0, peak_kb - before_kb), answer)
+
+    def stalls(self) -> list[str]:
+        """What held up the loop for too long since the last call."""
+        with self._log.open() as log:
+            log.seek(self._read)
+            found = stalls(log.read())
+            self._read = log.tell()
+        return found
 
     def _answer(self, client: socket.socket, request: bytes) -> int:
         """The size of the answer; 0 if there is none, or none before the broker falls silent."""
