@@ -1,13 +1,17 @@
-"""Acknowledgements of many partitions leave the loop to others in between, and come before the end of the session."""
+"""Many acknowledgements leave the loop to others in between, and come before the end of the session."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from ixion.broker.apis import share_calls
+from ixion.broker.share import acknowledgement
 from ixion.broker.share.leader import ShareLeader
 from ixion.broker.startup.broker import Broker as RealBroker
+from ixion.language.model.errors import ErrorCode
 from ixion.language.protocol.messages import k78_share_fetch as k78
 from ixion.language.protocol.messages import k79_share_acknowledge as k79
 from ixion.testing.broker import Broker
@@ -77,3 +81,50 @@ def test_many_partitions_take_several_turns(broker: Broker, monkeypatch: pytest.
     ] * PARTITIONS
     one.close()
     other.close()
+
+
+def test_many_batches_are_checked_in_several_turns(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = filled(broker, "turns-batches", 4, 1)
+    topic_id = id_of(broker, name)
+    initialize(broker, name, topic_id, 1)
+    member = Member(broker, name, topic_id, "one")
+    topics = (
+        k78.FetchTopic(
+            topic_id=topic_id, partitions=(k78.FetchPartition(partition_index=0, acknowledgement_batches=()),)
+        ),
+    )
+    while not any(each.acquired_records for each in parts_of(member.fetch(topics=topics, max_wait_ms=100))):
+        pass
+    seen: list[str] = []
+    real_check = acknowledgement.check
+
+    def check(said: list[Any], renews: bool) -> None:
+        seen.append("checked")
+        asyncio.get_running_loop().call_soon(seen.append, "others")
+        real_check(said, renews)
+
+    async def set_turn(real: RealBroker, length_ns: int) -> int:
+        lane = real.parts.server._shared.lane
+        before, lane._turn_ns = lane._turn_ns, length_ns
+        return before
+
+    def acknowledge(*offsets: int) -> int:
+        batches = tuple(
+            k79.AcknowledgementBatch(first_offset=each, last_offset=each, acknowledge_types=(ACCEPT,))
+            for each in offsets
+        )
+        part = k79.AcknowledgePartition(partition_index=0, acknowledgement_batches=batches)
+        answer = member.acknowledge(topics=(k79.AcknowledgeTopic(topic_id=topic_id, partitions=(part,)),))
+        return int(answer.responses[0].partitions[0].error_code)
+
+    monkeypatch.setattr(share_calls, "AT_ONCE", 1)
+    monkeypatch.setattr(share_calls, "check", check)
+    before = broker.call(lambda real: set_turn(real, -1))
+    try:
+        assert acknowledge(0, 2, 1) == ErrorCode.INVALID_REQUEST, "they are not in order, across two steps"
+        seen.clear()
+        assert acknowledge(0, 1, 3) == ErrorCode.NONE
+    finally:
+        broker.call(lambda real: set_turn(real, before))
+    assert seen[:5] == ["checked", "others", "checked", "others", "checked"]
+    member.close()

@@ -32,6 +32,7 @@ SHARE_GROUPS: Final = 1
 RENEW_SINCE: Final = 2
 LONGEST_MEMBER_ID: Final = 36
 MOST_BATCHES: Final = 50_000  # acknowledgement batches of a request
+AT_ONCE: Final = 500  # of them checked in one step, some 500 µs
 ELSEWHERE: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -120,7 +121,7 @@ class ShareCalls:
 class Acknowledging:
     """The acknowledgements of one request. `done` is called once with a verdict for each partition that has some.
 
-    Those of a partition are applied in one turn of the loop, and of many partitions in several.
+    Each partition's are applied at once. Before that they are checked in steps, because a request may have very many.
     """
 
     def __init__(
@@ -153,24 +154,26 @@ class Acknowledging:
 
     def _steps(self, wanted: Iterable[tuple[Place, tuple[AckBatch, ...]]]) -> Steps[None]:
         for place, batches in wanted:
-            self._acknowledge(place, batches)
+            yield from self._acknowledge(place, batches)
             yield
 
-    def _acknowledge(self, place: Place, batches: tuple[AckBatch, ...]) -> None:
+    def _acknowledge(self, place: Place, batches: tuple[AckBatch, ...]) -> Steps[None]:
         topic, refused = self._calls.topic_of(place[0], self._rights, self._topics)
         self._verdicts[place] = Verdict()
         self._open += 1
         try:
             if refused != ErrorCode.NONE:
                 raise KafkaError(refused, "unknown topic" if not topic else "no right to read it")
-            partition = self._calls.replicas.partitions.get((topic, place[1]))
-            if partition is None or not partition.leads:
-                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not led here")
-            said = [
-                Acknowledgement(each.first_offset, each.last_offset, each.acknowledge_types, max(each.delay_ms, 0))
-                for each in batches
-            ]
-            check(said, self._renews)
+            self._check_leads(topic, place[1])
+            said: list[Acknowledgement] = []
+            for begin in range(0, len(batches), AT_ONCE):
+                if begin:
+                    yield
+                for each in batches[begin : begin + AT_ONCE]:
+                    delay_ms = max(each.delay_ms, 0)
+                    said.append(Acknowledgement(each.first_offset, each.last_offset, each.acknowledge_types, delay_ms))
+                check(said[max(begin - 1, 0) :], self._renews)  # with the one before, which must lie in front
+            self._check_leads(topic, place[1])
             leader = self._calls.shares.known(self._session.group, *place)
             if leader is None:
                 raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "nothing has been acquired here")
@@ -178,6 +181,11 @@ class Acknowledging:
         except KafkaError as error:
             self._verdicts[place] = Verdict(error.code, error.message)
             self._settle()
+
+    def _check_leads(self, topic: str, number: int) -> None:
+        partition = self._calls.replicas.partitions.get((topic, number))
+        if partition is None or not partition.leads:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not led here")
 
     def _stored(self, place: Place, code: ErrorCode) -> None:
         if code != ErrorCode.NONE:
