@@ -2,8 +2,8 @@
 
 Steps: batches with and without a transaction, commits and aborts (with and without a raised epoch), tombstones, rolls,
 a high watermark and a barrier of a fixed delay that lag behind, compaction, time that passes, retention, DeleteRecords,
-truncation of what is not committed, expired producers, a clean restart, and a kill after which the snapshots of the
-producers are gone.
+truncation of what is not committed, expired producers, a move to another directory, a clean restart, and a kill after
+which the snapshots of the producers are gone.
 
 After each step:
 
@@ -26,6 +26,7 @@ from shutil import rmtree
 
 from ixion.broker.log.config import LogConfig
 from ixion.broker.log.log import Log
+from ixion.broker.log.mover import _append, _follow_start, _inherit
 from ixion.broker.log.prepare import Origin
 from ixion.broker.log.reader import read
 from ixion.broker.log.retention import delete_doomed, retain
@@ -36,7 +37,7 @@ from ixion.language.records.control import ControlType, control_type
 from tests.log.support import Box, batch, marker
 
 RETENTION_MS = 1_000  # of tombstones and markers
-EXPIRATION_MS = 60_000  # of producers
+EXPIRATION_MS = 120_000  # of producers; more than `snapshot_trailer.SLACK_MS`
 FAR = 1 << 60
 
 # Compacts a log from a checkpoint on: (log, checkpoint, now, keys that fit the map) -> the next checkpoint.
@@ -97,6 +98,7 @@ class Life:
         self.visible = 0 if self.delayed else FAR
         self.boundaries: list[int] = [0]  # offsets at which a batch begins, or the log ends
         self.checkpoint = -1
+        self.moves = 0
         self.cleaned_to = 0  # no compaction has seen anything from here on
 
     # The model.
@@ -136,6 +138,7 @@ class Life:
             (self.delete_records, 0.5),
             (self.retain, 1 if self.box.config.delete else 0),
             (self.truncate, 0.7),
+            (self.move, 0.5),
             (self.restart, 1),
             (self.expire, 0.3),
         ]
@@ -265,6 +268,23 @@ class Life:
         self.txns = [txn for txn in self.txns if txn.batches]
         self.replace_producers()
 
+    def move(self) -> None:
+        """To another directory, as `log.mover` does: the copy begins with the batches, then gets the other state."""
+        log, draw = self.log, self.random
+        self.moves += 1
+        box = Box(self.root / f"directory-{self.moves}", self.box.config, clock=self.box.clock)
+        copy = box.open()
+        copy.truncate_fully(log.log_start)
+        while copy.end_offset < log.end_offset:
+            _append(copy, read(log, copy.end_offset, draw.choice([1, 300, 5000]), Bound.END).records)
+        _follow_start(copy, log.log_start)
+        with log.lock:
+            _inherit(copy, log)
+        if draw.random() < 0.5:
+            copy.flush()
+        log.abandon()
+        self.box, self.log, self.checkpoint = box, copy, -1
+
     def replace_producers(self) -> None:
         """The producers begin with what the log knows of them."""
         undecided = {txn.producer: txn for txn in self.txns if txn.marker < 0}
@@ -305,6 +325,21 @@ class Life:
                 assert entry is not None, f"producer {number} is forgotten"
                 assert (entry.epoch, entry.last_sequence) == (epoch, sequence), f"producer {number} has changed"
         self.drop_lost_transactions()
+        self.abort_found_transactions()
+
+    def abort_found_transactions(self) -> None:
+        """A truncation forgets a transaction whose only batches left lie below the log start, and a recovery that reads
+        these finds it again. Its coordinator ends it, as every transaction."""
+        known = {txn.producer for txn in self.txns if txn.marker < 0}
+        for entry in list(self.log.producers.producers.values()):
+            if entry.txn_first_offset >= 0 and entry.producer_id not in known:
+                first = entry.txn_first_offset
+                assert first < self.log.log_start, f"producer {entry.producer_id} has begun a transaction at {first}"
+                txn = Txn(entry.producer_id, [(first, first)], aborted=True)
+                data = marker(entry.producer_id, entry.epoch, commit=False, timestamp=self.box.clock.now_ms)
+                txn.marker = self.log.append_as_leader(data, 0, Origin.COORDINATOR).first_offset
+                self.txns.append(txn)
+                self.boundaries.append(self.log.end_offset)
 
     def drop_lost_transactions(self) -> None:
         """What lies below the log start opens no transaction any more; a new producer goes on."""

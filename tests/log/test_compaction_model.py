@@ -13,6 +13,7 @@ from ixion.broker.log.log import Log
 from ixion.broker.log.offset_map import ENTRY_SIZE, OffsetMap
 from ixion.broker.log.txn_index import AbortedTxn
 from tests.lives import lives
+from tests.log import compacted_life
 from tests.log.compacted_life import Clean, Life
 
 STEPS = 60
@@ -46,6 +47,16 @@ def test_readers_find_what_the_list_says() -> None:
             Life(seed, cleaning()).live(STEPS)
         except AssertionError as error:
             raise AssertionError(f"life {seed}: {error}") from error
+
+
+def test_a_broken_move_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compacted_life, "_inherit", lambda copy, log: copy.raise_high_watermark(log.high_watermark))
+    for seed in range(SEEDS_OF_A_MUTANT):
+        try:
+            Life(seed, cleaning()).live(STEPS)
+        except AssertionError:
+            return
+    raise AssertionError("it is not found")
 
 
 def ended_below(log: Log, end: int) -> list[AbortedTxn]:

@@ -444,6 +444,27 @@ def test_producers_that_recovery_reads_from_the_log_count_as_used_at_the_start(b
     assert again.expire_producers(box.clock.now_ms) == 2
 
 
+def test_a_forgotten_transaction_makes_no_damage_of_later_batches(box: Box) -> None:
+    """A truncation forgets a transaction that lies below the log start; recovery reads its batches, too."""
+    log = box.open()
+    log.append_as_leader(batch(b"deleted", producer=(1, 0, 0), transactional=True), 0)
+    log.append_as_leader(batch(b"a"), 0)
+    log.append_as_leader(batch(b"truncated"), 0)
+    log.raise_high_watermark(2)
+    log.raise_log_start(1)
+    log.truncate_to(2)
+    log.append_as_leader(batch(b"b", producer=(1, 0, 1)), 0)
+    log.append_as_leader(batch(b"c"), 0)
+    follower = Box(box.path / "follower", box.config).open()
+    follower.append_as_follower(batch(b"deleted", producer=(1, 0, 0), transactional=True))
+    follower.append_as_follower(bytes(read(log, 1, 10_000, Bound.END).records))
+    log.abandon()
+    again = box.open(log_start=1)
+    for each in (again, follower):
+        assert stored(each, 1) == [(1, b"a"), (2, b"b"), (3, b"c")]
+        each.abandon()
+
+
 def test_a_cut_of_recovery_is_synced_before_the_first_append(full: Box) -> None:
     """A power failure could bring it back, among the records that were appended in its place."""
     log = full.open(clean=True)

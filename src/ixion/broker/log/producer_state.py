@@ -97,7 +97,7 @@ class Draft:
             self._check_epoch(epoch, first_offset)
         if self.in_sequence:
             self._check_sequence(epoch, first_sequence, first_offset)
-        if entry.txn_first_offset >= 0 and not transactional:
+        if self.checked and entry.txn_first_offset >= 0 and not transactional:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
                 f"producer {entry.producer_id} wrote a non-transactional batch at offset {first_offset} while its "
