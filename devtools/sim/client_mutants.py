@@ -13,6 +13,7 @@ from ixion.clients.core.client import COORDINATOR, Client
 from ixion.clients.core.connection import ConnectionMachine
 from ixion.clients.core.consumer.commits import Commit
 from ixion.clients.core.consumer.coordinator import Coordinator
+from ixion.clients.core.consumer.fetcher import Fetcher
 from ixion.clients.core.consumer.group import Group
 from ixion.clients.core.consumer.machine import ConsumerMachine
 from ixion.clients.core.consumer.positions import Positions
@@ -109,6 +110,12 @@ def unknown_is_committed() -> None:
     put(Commit, "_leave_out", lambda self, *_: self.finish())
 
 
+def reset_at_a_follower() -> None:
+    """A follower that does not have the offset makes a consumer begin anew, although the leader has it."""
+    real = Fetcher._take
+    put(Fetcher, "_take", lambda self, state, offset, data, _, *given: real(self, state, offset, data, True, *given))
+
+
 # With the load that each is hunted with; the faults are drawn from all.
 CLIENT_MUTANTS: Final[dict[Callable[[], None], str]] = {
     commit_before_handed_out: "clients",
@@ -118,4 +125,5 @@ CLIENT_MUTANTS: Final[dict[Callable[[], None], str]] = {
     revoked_handed_out: "clients",
     last_commit_once: "clients",
     unknown_is_committed: "clients",
+    reset_at_a_follower: "nearest",
 }

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from devtools.sim.mutate import put
+from ixion.broker.log import reader
 from ixion.broker.log.log import NO_BARRIER
+from ixion.broker.log.view import Bound
 from ixion.broker.replica.delivery_delay import DeliveryDelays
 from ixion.broker.replica.partition import Partition
 from ixion.broker.schedules.sender import Sender
@@ -38,6 +40,15 @@ def followers_show_at_once() -> None:
             partition.log.visible_end = NO_BARRIER
 
     put(DeliveryDelays, "follow", follow)
+
+
+def followers_show_what_is_not_committed() -> None:
+    """A consumer that reads from a follower is shown records before they are committed."""
+    put(
+        reader,
+        "limit_of",
+        lambda log, bound: log.end_offset if bound == Bound.END else min(log.end_offset, log.visible_end),
+    )
 
 
 def delivery_without_sequence() -> None:
@@ -73,6 +84,7 @@ def delivered_unanswered() -> None:
 DELAY_MUTANTS: Final[tuple[Callable[[], None], ...]] = (
     followers_hide,
     followers_show_at_once,
+    followers_show_what_is_not_committed,
     delivery_without_sequence,
     delivered_unanswered,
 )
