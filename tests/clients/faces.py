@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from types import TracebackType
 from typing import Any
 
@@ -37,6 +38,10 @@ class Blocking:
 
     def wait(self, delivery: Any, timeout_s: float) -> Any:
         return delivery.result(timeout_s)
+
+    def records(self, count: int) -> Iterator[Any]:
+        """So many records of a consumer, one by one."""
+        return islice(self.client, count)
 
     def __enter__(self) -> Any:
         self.client.__enter__()
@@ -73,6 +78,15 @@ class InLoop:
             return await found if inspect.isawaitable(found) and not hasattr(found, "done") else found
 
         return asyncio.run_coroutine_threadsafe(call(), self._loop)
+
+    def records(self, count: int) -> Iterator[Any]:
+        """So many records of a consumer, one by one."""
+        found = self.client.__aiter__()
+        try:
+            for _ in range(count):
+                yield self._run(found.__anext__())
+        finally:
+            self._run(found.aclose())
 
     def transaction(self) -> Any:
         return BlockInLoop(self.client.transaction(), self._run)

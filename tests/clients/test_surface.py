@@ -153,6 +153,16 @@ def test_a_block_is_a_transaction(broker: Broker, topic: str, face: Face) -> Non
     assert committed(broker, topic, face, 2) == [b"first", b"second"]
 
 
+def test_an_error_after_a_commit_inside_of_a_block_stays_the_error(broker: Broker, topic: str, face: Face) -> None:
+    with face.producer(broker.bootstrap, transactional_id=topic) as producer:
+        producer.init_transactions()
+        with contextlib.suppress(ZeroDivisionError), producer.transaction():
+            producer.send(topic, b"by hand", partition=0)
+            producer.commit_transaction()
+            raise ZeroDivisionError
+    assert committed(broker, topic, face, 1) == [b"by hand"]
+
+
 def test_a_fenced_producer_is_told_so_by_every_call(broker: Broker, topic: str, face: Face) -> None:
     old = face.producer(broker.bootstrap, transactional_id=topic)
     old.init_transactions()

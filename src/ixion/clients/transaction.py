@@ -43,8 +43,8 @@ class TransactionBlock:
     def _abort(self) -> None:
         try:
             self._producer.abort_transaction()
-        except KafkaError:
-            pass  # a fenced producer cannot; the error that led here says more
+        except (KafkaError, ValueError):
+            pass  # it is fenced, or the block has ended the transaction: the error that led here says more
 
 
 # … to here.

@@ -11,6 +11,7 @@ import pytest
 
 from ixion.clients import Consumer, aio
 from ixion.clients.consumer.decoding import DeserializationError
+from tests.clients.faces import FACES, Face
 from tests.clients.fake import FakeCluster
 from tests.clients.test_reader import ORDERS, fill
 
@@ -65,6 +66,22 @@ def test_a_seek_and_a_pause_in_the_middle(fakes: FakeCluster) -> None:
         assert consumer.poll(0) == []
         consumer.resume(PLACE)
         assert offsets(records, 5) == list(range(155, 160))
+
+
+@pytest.mark.parametrize("face", FACES, ids=lambda face: face.name)
+def test_a_poll_inside_of_a_loop_takes_records_that_the_loop_does_not_return_again(
+    fakes: FakeCluster, face: Face
+) -> None:
+    with face.consumer(fakes.bootstrap) as consumer:
+        consumer.assign([PLACE])
+        consumer.seek(PLACE, 0)
+        found: list[int] = []
+        for record in consumer.records(40):
+            found.append(record.offset)
+            if record.offset % 7 == 0:
+                found += [each.offset for each in consumer.poll(60, 5)]
+        assert found == list(range(len(found)))
+        assert consumer.position(PLACE) == len(found)
 
 
 def test_deserializers_make_keys_and_values(fakes: FakeCluster) -> None:

@@ -90,3 +90,29 @@ def test_invalid_state_ends_the_producer_for_good() -> None:
     sim.run(5)
     with pytest.raises(KafkaError, match="transactional id 'books'"):
         sim.transactions.begin()
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_an_abort_of_a_transaction_that_has_not_begun_at_the_coordinator(answered: bool) -> None:
+    """The first partition was refused, or its addition has not got there: the coordinator has nothing to end. Java's
+    producer goes on; ours had failed for good."""
+    sim = TransactionalSimulation()
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED if answered else ErrorCode.COORDINATOR_NOT_AVAILABLE
+    sim.refuse(ApiKey.ADD_PARTITIONS_TO_TXN, refused)
+    sim.machine.seal_all()
+    sim.run(5 if answered else 0.05)
+    sim.machine.abort()
+    sim.run(5)
+    assert sim.ends == []
+    assert next_transaction(sim) == [b"next"]
+
+
+def test_the_partition_to_blame_is_named_not_those_that_were_left_alone() -> None:
+    sim = TransactionalSimulation()
+    sim.send(b"other", 1)
+    sim.refuse(ApiKey.ADD_PARTITIONS_TO_TXN, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.OPERATION_NOT_ATTEMPTED)
+    sim.machine.seal_all()
+    sim.run(5)
+    with pytest.raises(KafkaError) as caught:
+        sim.transactions.check()
+    assert caught.value.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -10,7 +10,7 @@ from ixion.clients.core.consumer.errors import CommitFailedError, RebalanceInPro
 from ixion.clients.core.consumer.machine import ConsumerMachine
 from ixion.clients.core.consumer.settings import ConsumerSettings
 from ixion.clients.metadata import TopicPartition
-from ixion.language.model.errors import ErrorCode
+from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.protocol.registry import ApiKey
 from tests.clients.core.consumer_sim import TOPIC, TOPIC_ID, ConsumerSimulation, places
 from tests.clients.core.sim_served import ServedCoordinator
@@ -318,3 +318,34 @@ def test_a_commit_of_a_removed_member_fails(code: ErrorCode) -> None:
     with pytest.raises(CommitFailedError):
         commit.check()
     assert machine.group.member.has_lost
+
+
+@pytest.mark.parametrize("refusal", ["no such partition", "no right to it"])
+def test_a_partition_that_cannot_be_read_does_not_hold_up_the_others(
+    refusal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller gets an error for it, and goes on with the rest."""
+    sim = cluster(1, partitions=3)
+    for log in sim.logs:
+        log.append(2)
+    missing = 99 if refusal == "no such partition" else 1
+    if missing == 1:
+        real = sim._refusal
+        code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        monkeypatch.setattr(
+            sim, "_refusal", lambda node, number, *more: code if number == 1 else real(node, number, *more)
+        )
+    machine = sim.consumer(None, EARLIEST)
+    machine.assign([TopicPartition(TOPIC, number) for number in (missing, 0, 2)])
+    found = [each for _ in range(10) for each in sim.poll(machine, 1.0)]
+    assert sorted(found) == [(0, 0), (0, 1), (2, 0), (2, 1)]
+    assert sim.faults
+
+
+def test_a_lookup_of_the_caller_fails_at_once() -> None:
+    sim = cluster(1)
+    machine = sim.consumer(None, EARLIEST)
+    lookup = machine.list_offsets(dict.fromkeys([*places(sim), TopicPartition(TOPIC, 99)], -1))
+    sim.run(5.0, lambda: lookup.is_done)
+    with pytest.raises(KafkaError, match="partitions 0 to 1, not 99"):
+        lookup.check()

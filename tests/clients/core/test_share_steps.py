@@ -351,3 +351,48 @@ def test_an_unsubscribed_member_leaves_and_may_still_acknowledge() -> None:
     sim.wait(machine)
     assert codes([result]) == [None]
     assert result.place == TopicPartition(TOPIC, 0)
+
+
+@pytest.mark.parametrize("by", ["the next poll", "the close"])
+def test_what_was_lost_while_it_was_processed_is_no_silent_success(by: str) -> None:
+    """With implicit acknowledgement, too: the records are delivered again, and the caller hears why."""
+    sim, machine = ready(3, ShareSettings())
+    machine.keeps_told = by == "the close"
+    taken(sim, machine, count=3)
+    for wire in list(sim._wires):
+        wire.drop()
+    sim.run(0.1)
+    if by == "the close":
+        sim.close(machine)
+    else:
+        assert [record.delivery_count for record in taken(sim, machine, count=3)] == [2, 2, 2]
+    fault = machine.take_first_fault()
+    assert isinstance(fault, LockLostError)
+    for said in machine.told:
+        assert (said.first_offset, said.last_offset, said.kind, said.error) == (0, 2, "accept", fault)
+    assert machine.settled == 3
+
+
+def test_what_was_lost_can_no_longer_be_released_or_accepted_twice() -> None:
+    sim, machine = ready(2, ShareSettings())
+    first, _ = taken(sim, machine, count=2)
+    for wire in list(sim._wires):
+        wire.drop()
+    sim.run(0.1)
+    assert codes([sim.decide(machine, first, RELEASE)]) == [ErrorCode.INVALID_RECORD_STATE]
+    machine.accept_held(sim.now_s)
+    machine.accept_held(sim.now_s)
+    assert machine.settled == 2
+    assert machine.fetcher.acquisitions == [] or not any(each.held for each in machine.fetcher.acquisitions)
+
+
+def test_one_lost_record_does_not_end_the_renewals_of_the_others() -> None:
+    """Retention may delete a record that a member holds."""
+    sim, machine = ready(4)
+    records = taken(sim, machine, count=4)
+    sim.slots[0][2].end = REJECT
+    sim.slots[0][2].owner = None
+    sim.run(3 * LOCK_S)
+    results = [sim.decide(machine, record, ACCEPT) for record in records]
+    sim.wait(machine)
+    assert codes(results) == [None, None, ErrorCode.INVALID_RECORD_STATE, None]

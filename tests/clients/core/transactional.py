@@ -41,6 +41,7 @@ class TransactionalSimulation(Simulation):
         self.coordinator = 0
         self.asked: Counter[ApiKey] = Counter()
         self.epochs_given = 0
+        self.is_ongoing = False  # a partition was added since the last end
         assert self.machine.transactions is not None
         self.transactions: Transactions = self.machine.transactions
         self.transactions.init()
@@ -90,10 +91,13 @@ class TransactionalSimulation(Simulation):
                     throttle_time_ms=0, error_code=0, producer_id=7, producer_epoch=self.epochs_given
                 )
             case AddPartitionsToTxnRequest():
-                return added(request)
+                return self._add(request)
             case EndTxnRequest():
                 code = self._refusal(ApiKey.END_TXN)
+                if code == ErrorCode.NONE and not self.is_ongoing:
+                    code = ErrorCode.INVALID_TXN_STATE
                 if code == ErrorCode.NONE:
+                    self.is_ongoing = False
                     self.ends.append(request.committed)
                 return EndTxnResponse(error_code=code)
         return super()._answer(node, request, fault)
@@ -113,16 +117,14 @@ class TransactionalSimulation(Simulation):
         ]
         return answer.replace(responses=tuple(topics))
 
-
-def added(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
-    topics = [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=tuple(
-                AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=0)
-                for number in topic.partitions
-            ),
-        )
-        for topic in request.v3_and_below_topics
-    ]
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=tuple(topics))
+    def _add(self, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+        topics = []
+        for topic in request.v3_and_below_topics:
+            codes = [self._refusal(ApiKey.ADD_PARTITIONS_TO_TXN) for _ in topic.partitions]
+            self.is_ongoing = self.is_ongoing or ErrorCode.NONE in codes
+            results = [
+                AddPartitionsToTxnPartitionResult(partition_index=number, partition_error_code=code)
+                for number, code in zip(topic.partitions, codes, strict=True)
+            ]
+            topics.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=tuple(results)))
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=tuple(topics))

@@ -157,8 +157,8 @@ class Consumer(ConsumerFace, Generic[K, V]):
                             yield record
                         else:
                             yield from self._decoding.apply([record])
-                        if subscription.changes != changes or self._is_over():
-                            break  # a seek, a pause, another assignment
+                        if subscription.changes != changes or self._is_over() or state.position != record.offset + 1:
+                            break  # a seek, a pause, another assignment; or a poll has taken the next ones
                 finally:
                     buffer.records += handed
 

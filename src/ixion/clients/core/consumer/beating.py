@@ -41,6 +41,7 @@ class BeatingMember(Member):
         super().__init__(client, coordinator, instance_id)
         self._interval_s = 5.0
         self._target: tuple[tuple[bytes, tuple[int, ...]], ...] | None = None  # while some topic names are unknown
+        self.topic_ids: dict[str, bytes] = {}  # of assigned topics, which the metadata may lack for a while
         self._says_all = True  # send everything: the coordinator does not know our subscription yet
         self._says_owned = False
         self._wants_in = False
@@ -181,6 +182,7 @@ class BeatingMember(Member):
             self.client.cluster.mark_stale()
             return
         self._target = None
+        self.topic_ids.update({names[topic_id]: topic_id for topic_id, _ in target})
         self.assignment = sorted(
             [TopicPartition(names[topic_id], number) for topic_id, numbers in target for number in numbers]
         )

@@ -201,6 +201,7 @@ class ClassicMember(Member):
         elif code != ErrorCode.NONE:
             if code in FENCED:
                 self.generation = -1
+            if code in FENCED or code == ErrorCode.REBALANCE_IN_PROGRESS:
                 self.pause(now_s)
             self.hear(code, now_s)
         else:

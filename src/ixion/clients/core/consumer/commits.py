@@ -78,6 +78,7 @@ class CoordinatorErrand(Errand):
             self._wake_s = self.coordinator.wake_s
             if self.coordinator.fault is not None:
                 self.finish(self.coordinator.fault)
+                self.coordinator.fault = None  # the next errand asks again: the right may have been granted
             elif self.coordinator.reason is not None:
                 self.reason = self.coordinator.reason
             return

@@ -229,5 +229,7 @@ class Group:
             return
         self._changes = cluster.changes
         found = [name for name, topic in cluster.topics.items() if not topic.internal and self._pattern.fullmatch(name)]
-        if tuple(sorted(found)) != self.member.topics or self.member.generation < 0:
-            self.member.subscribe(sorted(found))
+        member = self.member
+        is_outside = member.generation < 0 and not member.is_joining
+        if tuple(sorted(found)) != member.topics or is_outside:
+            member.subscribe(sorted(found))

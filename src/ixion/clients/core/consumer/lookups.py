@@ -23,7 +23,10 @@ OFFSETS_FROM: Final = 2  # the first version that answers with one offset and kn
 
 
 class OffsetLookup(Errand):
-    """`found` holds the offset and its leader epoch; the offset is -1 if no record is that young."""
+    """`found` holds the offset and its leader epoch; the offset is -1 if no record is that young.
+
+    A fault of one partition ends it all, unless it `goes_on` with the others: then `refused` has the fault.
+    """
 
     def __init__(
         self,
@@ -32,8 +35,11 @@ class OffsetLookup(Errand):
         *,
         read_committed: bool,
         what: str = "listing offsets",
+        goes_on: bool = False,
     ) -> None:
         super().__init__(client, what)
+        self.refused: dict[TopicPartition, KafkaError] = {}
+        self._goes_on = goes_on
         self.times = dict(times)
         self.found: dict[TopicPartition, tuple[int, int]] = {}
         self._left = dict.fromkeys(self.times)
@@ -50,7 +56,10 @@ class OffsetLookup(Errand):
         if now_s < self.not_before_s:
             self._wake_s = self.not_before_s
             return
-        for node_id, places in self._by_leader(now_s).items():
+        by_leader = self._by_leader(now_s)
+        if not self._left:
+            self.finish()
+        for node_id, places in by_leader.items():
             machine = self.client.ready(node_id, now_s)
             if machine is None:
                 self._wake_s = min(self._wake_s, node_wake_s(self.client, node_id, now_s))
@@ -97,8 +106,8 @@ class OffsetLookup(Errand):
                 continue
             fault = KafkaError(code, f"{place}: {code.explanation}")
             if not code.retriable:
-                self.finish(fault)
-                return
+                self._refuse(place, fault)
+                continue
             if code.stale_metadata:
                 self.client.cluster.mark_stale()
             self.retry(fault, now_s)
@@ -107,17 +116,24 @@ class OffsetLookup(Errand):
 
     def _by_leader(self, now_s: float) -> dict[int, list[TopicPartition]]:
         found: dict[int, list[TopicPartition]] = {}
-        for place in self._left:
+        for place in list(self._left):
             if place in self._asked:
                 continue
             try:
                 partition = leader_of(self.client, place, now_s)
             except KafkaError as fault:
-                self.finish(fault)
-                return {}
+                self._refuse(place, fault)
+                continue
             if partition is not None:
                 found.setdefault(partition.leader, []).append(place)
-        return found
+        return {} if self.is_done else found
+
+    def _refuse(self, place: TopicPartition, fault: KafkaError) -> None:
+        self._left.pop(place, None)
+        if self._goes_on:
+            self.refused[place] = fault
+        else:
+            self.finish(fault)
 
     def _request(self, places: Iterable[TopicPartition]) -> ListOffsetsRequest:
         cluster = self.client.cluster

@@ -73,7 +73,8 @@ class Member:
     def hear(self, code: ErrorCode, now_s: float) -> None:
         """Handle an error code of the coordinator."""
         if code == ErrorCode.REBALANCE_IN_PROGRESS:
-            self.must_rejoin = True
+            # While it is joining, this answers a request from before: it takes part in that rebalance already.
+            self.must_rejoin = self.must_rejoin or not self.is_joining
         elif code in FENCED:
             self.lose()
         elif code in MOVED:

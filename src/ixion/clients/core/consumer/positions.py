@@ -121,7 +121,8 @@ class Positions:
             times: dict[TopicPartition, int] = {}
             for state in resets:
                 times[state.place] = state.reset if state.reset is not None else self._reset_time(state)
-            self._begin(OffsetLookup(self._client, times, read_committed=self._read_committed), resets)
+            lookup = OffsetLookup(self._client, times, read_committed=self._read_committed, goes_on=True)
+            self._begin(lookup, resets)
 
     def _reset_time(self, state: Assigned) -> int:
         """The timestamp to ask ListOffsets for. With a duration the end of the log is asked for first: if no record is
@@ -151,6 +152,8 @@ class Positions:
                     self._wake_s = now_s  # and now by time
                 else:
                     state.start_at(max(offset if offset >= 0 else state.known_end or 0, 0), -1)
+            for place in list(errand.refused):
+                self._refused(placing, place, errand.refused.pop(place), now_s)
         elif isinstance(errand, Committed) and errand.is_done:
             for place, found in errand.found.items():
                 state = self._still_wanted(placing, place)
@@ -162,12 +165,18 @@ class Positions:
                     self._wake_s = now_s  # and now by the policy
         if errand.is_done and errand.fault is not None:
             for place in placing.states:
-                state = self._still_wanted(placing, place)
-                if state is not None:
-                    state.is_placing = False
-                    state.failures += 1
-                    state.not_before_s = now_s + self._client.retry.pause_s(state.failures)
-            self._tell(errand.fault)
+                self._refused(placing, place, errand.fault, now_s)
+
+    def _refused(self, placing: Placing, place: TopicPartition, fault: KafkaError, now_s: float) -> None:
+        """Ask again later, and tell the caller."""
+        state = self._still_wanted(placing, place)
+        if state is None:
+            return
+        state.is_placing = False
+        state.failures += 1
+        state.not_before_s = now_s + self._client.retry.pause_s(state.failures)
+        self._wake_s = min(self._wake_s, state.not_before_s)
+        self._tell(fault)
 
     def _leave_out(self, placing: Placing) -> None:
         """Stop asking about partitions that are no longer read: the question would keep their topics in use, which

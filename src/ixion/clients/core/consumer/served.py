@@ -65,6 +65,8 @@ class ServedMember(BeatingMember):
 
     def taken_over(self, owned: Sequence[TopicPartition], now_s: float) -> None:
         self._owned = sorted(owned)
+        read = {place.topic for place in owned}
+        self.topic_ids = {name: topic_id for name, topic_id in self.topic_ids.items() if name in read}
         self._says_owned = True
         self._next_s = now_s
 
@@ -115,11 +117,9 @@ class ServedMember(BeatingMember):
         return ApiKey.CONSUMER_GROUP_HEARTBEAT, version, request
 
     def _wire_owned(self) -> tuple[TopicPartitions, ...]:
-        topics = self.client.cluster.topics
         return tuple(
             [
-                TopicPartitions(topic_id=topics[name].topic_id, partitions=tuple(numbers))
+                TopicPartitions(topic_id=self.topic_ids[name], partitions=tuple(numbers))
                 for name, numbers in by_topic(self._owned).items()
-                if name in topics
             ]
         )

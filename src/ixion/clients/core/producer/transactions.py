@@ -317,12 +317,18 @@ class Transactions(Identity):
         elif asked == "end" and self.state == COMMITTING and code in ABORTABLE:
             self._is_deciding = False  # nothing was committed, and an abort recovers
             self.fail(KafkaError(code, text))
-        elif asked == "end" and code in FORGOTTEN:
+        elif asked == "end" and (code in FORGOTTEN or (code == ErrorCode.INVALID_TXN_STATE and self._never_began)):
             self._finish(has_epoch=False)  # there is nothing left to abort
         elif code in FINAL or asked in ("find", "init", "end"):
             self.fatal = KafkaError(code, text)
         else:
             self.fail(KafkaError(code, text))
+
+    @property
+    def _never_began(self) -> bool:
+        """Whether the coordinator may not know the transaction that is aborted: the addition of its first partition was
+        refused, or got no answer. An addition that arrives late is of the old epoch, and refused."""
+        return self.state == ABORTING and not (self.uses_v2 or self._added or self._groups)
 
     def _pause(self, now_s: float) -> None:
         self._failures += 1
@@ -379,7 +385,7 @@ class Transactions(Identity):
                     place = TopicPartition(topic.name, result.partition_index)
                     self._to_add.pop(place, None)
                     self._added.add(place)
-                else:
+                elif worst in (ErrorCode.NONE, ErrorCode.OPERATION_NOT_ATTEMPTED):  # because of another one
                     worst = code
         return worst
 

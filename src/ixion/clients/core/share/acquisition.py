@@ -2,6 +2,7 @@
 
     fresh     not handed out yet
     held      handed out, and not acknowledged
+    missed    held when the lock was lost, until the caller hears that
     unsent    acknowledged, and to be sent to the broker
 
 The lock of all of them ends at `locked_until_s`, counted from the arrival of the answer, so a little later than at the
@@ -26,7 +27,15 @@ from ixion.clients.share.record import ShareRecord
 
 class Acquisition:
     def __init__(
-        self, owner: object, place: TopicPartition, topic_id: bytes, found: Found, lock_s: float, now_s: float
+        self,
+        owner: object,
+        place: TopicPartition,
+        topic_id: bytes,
+        found: Found,
+        lock_s: float,
+        now_s: float,
+        *,
+        is_implicit: bool,
     ) -> None:
         """`lock_s` is 0 if the broker does not say how long it locks."""
         self.owner = owner  # a record must not be acknowledged by another consumer
@@ -34,6 +43,7 @@ class Acquisition:
         self.topic_id = topic_id
         self.fresh: deque[ShareRecord] = deque()
         self.held: dict[int, None] = {}  # offsets, in the order of handing out
+        self.missed: dict[int, None] = {}  # likewise, if they are accepted implicitly
         self.unsent: list[Item] = [
             *[Item(first, last, GAP, is_ours=True) for first, last in found.gaps],
             *[Item(first, last, REJECT) for first, last in found.damaged],
@@ -45,6 +55,7 @@ class Acquisition:
         self.locked_until_s = NEVER
         self.renew_s = NEVER  # when an automatic renewal is due
         self.lock_s = lock_s
+        self._is_implicit = is_implicit  # records are accepted by the next poll
         self._renewed: dict[int, float] = {}  # offsets that the caller has renewed: their own ends of the lock
         self.lock_from(now_s, lock_s)
         for record, deliveries in found.records:
@@ -53,7 +64,7 @@ class Acquisition:
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to be done for it."""
-        return not (self.fresh or self.held or self.unsent or self.renewals or self.flying)
+        return not (self.fresh or self.held or self.missed or self.unsent or self.renewals or self.flying)
 
     @property
     def has_unsent(self) -> bool:
@@ -90,12 +101,14 @@ class Acquisition:
             del self.held[record.offset]
             self.fresh.appendleft(record)
 
-    def accept_held(self) -> None:
-        """Accept everything that was handed out."""
-        if self.held and self.lost is None:
-            self.unsent += [Item(first, last, ACCEPT) for first, last in ranges_of(self.held)]
+    def accept_held(self) -> list[Range]:
+        """Accept everything that was handed out. What is not ours any more."""
+        self.unsent += [Item(first, last, ACCEPT) for first, last in ranges_of(self.held)]
         self.held.clear()
         self._renewed.clear()
+        missed = ranges_of(self.missed)
+        self.missed.clear()
+        return missed
 
     def release_fresh(self) -> None:
         offsets = [record.offset for record in self.fresh]
@@ -111,6 +124,7 @@ class Acquisition:
         if not self.has_lock(offset, now_s):
             if result.kind != RENEW:  # who only wanted more time may still acknowledge it, and hears the same
                 self.held.pop(offset, None)
+                self.missed.pop(offset, None)
             reason = self.lost or "its lock has ended"
             result.settle(LockLostError(f"the record at offset {offset} of {self.place}", reason))
             return
@@ -157,6 +171,8 @@ class Acquisition:
     def lose(self, reason: str) -> None:
         self.lost = reason
         self.fresh.clear()
+        if self._is_implicit:
+            self.missed.update(self.held)
         self.held.clear()
         self._renewed.clear()
         self.renew_s = NEVER

@@ -31,7 +31,7 @@ from ixion.clients.core.share.portion import Entry, Key, Portion
 from ixion.clients.core.share.reading import read_acquired
 from ixion.clients.core.share.requests import Terms, acknowledge_request, fetch_request
 from ixion.clients.core.share.session import CLOSING, Ids, ShareSession
-from ixion.clients.core.share.settings import RECORD_LIMIT, ShareSettings
+from ixion.clients.core.share.settings import IMPLICIT, RECORD_LIMIT, ShareSettings
 from ixion.clients.faults import DisconnectedError, GarbledError, error_code
 from ixion.clients.metadata import Node, TopicPartition
 from ixion.language.model.errors import ErrorCode, KafkaError
@@ -94,6 +94,7 @@ class ShareFetcher:
         self._min_bytes = settings.fetch_min_bytes
         self._max_bytes = settings.fetch_max_bytes
         self._is_strict = settings.share_acquire_mode == RECORD_LIMIT
+        self._is_implicit = settings.share_acknowledgement_mode == IMPLICIT
         self._tell = tell
         self._settled = settled
         self._turn = 0
@@ -293,7 +294,7 @@ class ShareFetcher:
         session.due_s = max(session.again_s, now_s) if session.has_unsent else NEVER
         for entry in late:
             reason = entry.acquisition.lost or "its lock has ended"
-            self._settled(entry, LockLostError(what(entry), reason))
+            self._settled(entry, LockLostError(entry.what, reason))
         return portions
 
     def _refuse_renewals(self, session: ShareSession, fault: KafkaError) -> None:
@@ -380,7 +381,7 @@ class ShareFetcher:
                     self._renewed(entry, flight.sent_s, lock_s)
                 self._end(entry, None)
             return
-        if code in TO_BLAME and portion.count > 1 and not all(each.item.is_ours for each in portion.entries):
+        if code in TO_BLAME and portion.count > 1 and any(each.is_narrowed for each in portion.entries):
             session.again.extend(portion.halves())  # B
             session.again_s = session.due_s = now_s
             return
@@ -390,7 +391,7 @@ class ShareFetcher:
         if code.stale_metadata:
             self._client.cluster.mark_stale()
         for entry in portion.entries:  # D
-            text = f"{what(entry)} could not be acknowledged: {code.explanation}"
+            text = f"{entry.what} could not be acknowledged: {code.explanation}"
             self._end(entry, KafkaError(code, text))
 
     def _send_again(self, session: ShareSession, portions: list[Portion], now_s: float) -> None:
@@ -404,7 +405,7 @@ class ShareFetcher:
                 if entry.acquisition.has_lock(entry.item.first, session.again_s):
                     kept.append(entry)
                 else:
-                    self._end(entry, LockLostError(what(entry), "its lock has ended"))
+                    self._end(entry, LockLostError(entry.what, "its lock has ended"))
             if kept:
                 session.again.append(Portion(portion.place, portion.topic_id, kept))
 
@@ -436,7 +437,7 @@ class ShareFetcher:
                 records = data.records
                 assert not isinstance(records, Deferred)  # only a broker defers records
                 found = read_acquired(records or b"", data.acquired_records)
-                acquisition = Acquisition(self, place, topic_id, found, lock_s, now_s)
+                acquisition = Acquisition(self, place, topic_id, found, lock_s, now_s, is_implicit=self._is_implicit)
                 session.acquisitions.append(acquisition)
                 if found.fault is not None:
                     self._tell(KafkaError(found.fault.code, f"{place}: {found.fault.message}"))
@@ -479,12 +480,12 @@ class ShareFetcher:
         session.again.clear()
         for portion in again:
             for entry in portion.entries:
-                self._end(entry, LockLostError(what(entry), reason))
+                self._end(entry, LockLostError(entry.what, reason))
         for acquisition in session.acquisitions:
             acquisition.lose(reason)
             _, late = acquisition.take_unsent(now_s)
             for entry in late:
-                self._settled(entry, LockLostError(what(entry), reason))
+                self._settled(entry, LockLostError(entry.what, reason))
         session.tidy(now_s)
 
     def _end_all(self, flight: Flight, fault: KafkaError) -> None:
@@ -513,10 +514,3 @@ class Flight(Pending):
 
     def complete(self, outcome: Outcome, now_s: float) -> None:
         self._fetcher.landed(self, outcome, now_s)
-
-
-def what(entry: Entry) -> str:
-    item, place = entry.item, entry.acquisition.place
-    if item.first == item.last:
-        return f"the record at offset {item.first} of {place}"
-    return f"the records at offsets {item.first} to {item.last} of {place}"

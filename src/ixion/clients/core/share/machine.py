@@ -26,10 +26,11 @@ from ixion.clients.core.client import Client
 from ixion.clients.core.consumer.coordinator import Coordinator
 from ixion.clients.core.consumer.errors import ConsumerUseError
 from ixion.clients.core.security import PLAINTEXT, Security
-from ixion.clients.core.share.acknowledgement import NAMES, Acknowledged, Acknowledgement
+from ixion.clients.core.share.acknowledgement import ACCEPT, NAMES, Acknowledged, Acknowledgement
+from ixion.clients.core.share.errors import LockLostError
 from ixion.clients.core.share.fetcher import ShareFetcher
 from ixion.clients.core.share.member import ShareMember
-from ixion.clients.core.share.portion import Entry
+from ixion.clients.core.share.portion import Entry, what
 from ixion.clients.core.share.settings import IMPLICIT, ShareSettings, client_settings
 from ixion.clients.faults import DisconnectedError
 from ixion.clients.metadata import TopicPartition
@@ -164,9 +165,11 @@ class ShareMachine:
         self.fetcher.noted(now_s)
 
     def accept_held(self, now_s: float) -> None:
-        """Accept everything that was handed out and not acknowledged."""
+        """Accept everything that was handed out and not acknowledged. What was lost meanwhile fails."""
         for acquisition in self.fetcher.acquisitions:
-            acquisition.accept_held()
+            place, reason = acquisition.place, acquisition.lost or ""
+            for first, last in acquisition.accept_held():
+                self._note(place, first, last, ACCEPT, LockLostError(what(place, first, last), reason))
         self.fetcher.noted(now_s)
 
     @property

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from ixion.clients.core.share.acknowledgement import Acknowledgement
+from ixion.clients.core.share.acknowledgement import RENEW, Acknowledgement
 from ixion.clients.metadata import TopicPartition
 
 if TYPE_CHECKING:
@@ -44,6 +44,15 @@ class Entry:
     def __init__(self, item: Item, acquisition: Acquisition) -> None:
         self.item = item
         self.acquisition = acquisition
+
+    @property
+    def what(self) -> str:
+        return what(self.acquisition.place, self.item.first, self.item.last)
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether a refusal must be narrowed down: it is a wish of the caller, or the lock of a held record."""
+        return not self.item.is_ours or self.item.kind == RENEW
 
 
 class WireRange(NamedTuple):
@@ -104,3 +113,10 @@ class Portion:
                 second.append(Entry(item._replace(first=item.first + left), entry.acquisition))
             left -= size
         return Portion(self.place, self.topic_id, first), Portion(self.place, self.topic_id, second)
+
+
+def what(place: TopicPartition, first: int, last: int) -> str:
+    """Names records in errors."""
+    if first == last:
+        return f"the record at offset {first} of {place}"
+    return f"the records at offsets {first} to {last} of {place}"
