@@ -21,6 +21,7 @@ from ixion.clients.channel import Channel
 from ixion.clients.faults import error_code
 from ixion.language.model.acl_names import CLUSTER_NAME, Operation, ResourceKind
 from ixion.language.model.errors import ErrorCode, KafkaError
+from ixion.language.protocol.flaws import EncodeError
 
 if TYPE_CHECKING:
     from ixion.broker.acl.rights import Rights
@@ -89,6 +90,8 @@ async def ask_broker(inside: Inside) -> AsyncIterator[Channel]:
         yield channel
     except KafkaError as fault:
         raise refusal(fault.code, fault.message or fault.code.explanation) from fault
+    except EncodeError as fault:  # a number that no request has room for
+        raise RefusedError(400, str(fault)[:300]) from fault
     finally:
         channel.close()
 
