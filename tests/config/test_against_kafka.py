@@ -54,6 +54,7 @@ OURS = {
     "delivery.delay.topics",
     "zookeeper.sasl.jaas.config",  # a property of the JVM in Kafka
     "zookeeper.sasl.jaas.file",
+    "web.pipelines",
     "web.tls.listener",
     "web.write",
 }

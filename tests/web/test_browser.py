@@ -115,7 +115,7 @@ def test_a_view_stays_fresh_sorts_and_is_used_by_keys(browser: Browser, broker: 
 VIEWS = (
     *("/", "/wheel", "/purgatories", "/topics", "/topics/orders", "/topics/orders/records", "/groups", "/groups/g"),
     *("/topics/orders/records?filter=value.a+%3E+1&partition=0", "/topics/quiet/0/0", "/nothing"),
-    *("/transactions", "/producers", "/connections", "/schedules", "/brokers", "/settings", "/access"),
+    *("/transactions", "/producers", "/connections", "/schedules", "/brokers", "/pipelines", "/settings", "/access"),
 )
 
 

@@ -23,7 +23,7 @@ from tests.web.hostile import BYTES, TEXTS
 
 VIEWS = (
     *("/", "/wheel", "/purgatories", "/topics", "/topics/orders", "/topics/orders/records", "/groups"),
-    *("/transactions", "/producers", "/connections", "/schedules", "/brokers", "/settings", "/access"),
+    *("/transactions", "/producers", "/connections", "/schedules", "/brokers", "/pipelines", "/settings", "/access"),
 )
 
 

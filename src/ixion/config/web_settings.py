@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.config.setting import Setting, optional_flag, optional_string
+from ixion.config.setting import Setting, optional_flag, optional_string, words
 
 WEB_WRITE: Final[Setting[bool | None]] = optional_flag(
     "web.write",
@@ -14,4 +14,9 @@ WEB_WRITE: Final[Setting[bool | None]] = optional_flag(
 WEB_TLS_LISTENER: Final[Setting[str | None]] = optional_string(
     "web.tls.listener",
     doc="the listener with TLS whose certificate the live page and the metrics use for HTTPS; default: they use HTTP",
+)
+WEB_PIPELINES: Final[Setting[tuple[str, ...]]] = words(
+    "web.pipelines",
+    (),
+    doc="folders on this machine whose pipelines the live page shows: checkpoints, or folders with checkpoints",
 )

@@ -15,6 +15,7 @@ from ixion.broker.web.console.api import (
     cancelling,
     groups,
     overview,
+    pipelines,
     purgatories,
     records,
     rest,
@@ -33,6 +34,7 @@ from ixion.broker.web.console.views import brokers as brokers_view
 from ixion.broker.web.console.views import changing, signing, tables, words
 from ixion.broker.web.console.views import groups as group_views
 from ixion.broker.web.console.views import overview as overview_view
+from ixion.broker.web.console.views import pipelines as pipelines_view
 from ixion.broker.web.console.views import records as record_views
 from ixion.broker.web.console.views import schedules as schedule_views
 from ixion.broker.web.console.views import topics as topic_views
@@ -109,6 +111,7 @@ VIEWS: Final = (
         needs=EACH,
     ),
     View("/brokers", brokers.brokers, lambda it, _, b: Shown("Brokers", brokers_view.brokers(it, b)), 5),
+    View("/pipelines", pipelines.pipelines, lambda it, _, __: Shown("Pipelines", pipelines_view.pipelines(it)), 5),
     View("/settings", rest.settings, lambda it, _, __: Shown("Settings", tables.settings(it))),
     View("/access", access.access, lambda it, _, b: Shown("Access", access_view.access(it, b))),
     View(

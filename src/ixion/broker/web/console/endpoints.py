@@ -17,6 +17,7 @@ from ixion.broker.web.console.api import (
     group_rows,
     groups,
     overview,
+    pipelines,
     purgatories,
     record_rows,
     records,
@@ -247,6 +248,13 @@ ENDPOINTS: Final = (
         "set the offsets of a group without members, if they are still those of the preview",
         CHANGE_GROUP,
         body=resetting.ToChange,
+    ),
+    Endpoint(
+        "/pipelines",
+        pipelines.pipelines,
+        pipelines.Pipelines,
+        "pipelines in the folders that web.pipelines names: last batches, last runs, broken expectations",
+        SEE_CLUSTER,
     ),
     Endpoint("/session", session.session, session.Known, "the user that has logged in", OPEN),
     Endpoint(

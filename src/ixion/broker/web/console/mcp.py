@@ -53,6 +53,7 @@ NAMES: Final = {
     "brokers": "list_brokers",
     "settings": "list_settings",
     "access": "list_access_rules",
+    "pipelines": "list_pipelines",
     "send": "send_records",
     "send_lines": "send_lines",
     "cancel": "cancel_delayed_record",

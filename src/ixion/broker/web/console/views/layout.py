@@ -27,6 +27,7 @@ VIEWS: Final = (
     View("/connections", "Connections", "c"),
     View("/schedules", "Schedules", "s"),
     View("/brokers", "Brokers", "b"),
+    View("/pipelines", "Pipelines", "l"),
     View("/settings", "Settings", "e"),
     View("/access", "Access", "a"),
 )
