@@ -12,7 +12,7 @@ from tests.cli.harness import Ixion
 
 def numbered(ixion: Ixion, count: int, partitions: int = 1) -> str:
     """Records a second apart, in partition 0."""
-    name = ixion.topic(partitions)
+    name = ixion.topic(partitions, retention_ms="-1")
     lines = [f'{{"value": "{number}", "timestamp": {1_000_000 + 1000 * number}}}\n' for number in range(count)]
     ixion("produce", name, "--json", "--partition", "0", stdin="".join(lines))
     return name

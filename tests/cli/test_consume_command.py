@@ -22,8 +22,8 @@ PLACE = TopicPartition("orders", 3)
 
 
 def numbered(ixion: Ixion, count: int) -> str:
-    """A topic with one partition and so many records, a second apart."""
-    name = ixion.topic()
+    """A topic with one partition and so many records of 1970, a second apart."""
+    name = ixion.topic(retention_ms="-1")
     lines = [f'{{"value": "{number}", "timestamp": {1_000_000 + 1000 * number}}}\n' for number in range(count)]
     ixion("produce", name, "--json", stdin="".join(lines))
     return name
@@ -97,7 +97,7 @@ def test_only_some_partitions(ixion: Ixion) -> None:
 
 
 def test_formats(ixion: Ixion) -> None:
-    name = ixion.topic()
+    name = ixion.topic(retention_ms="-1")
     ixion.raw("produce", name, "--json", stdin=b'{"key": "k", "value": "v", "headers": {"a": "1"}, "timestamp": 5000}')
     ixion.raw("produce", name, "--json", stdin=b'{"key": "gone", "value": null, "timestamp": 5000}')
     time = local_time(5000)

@@ -12,7 +12,7 @@ from tests.cli.harness import Ixion
 
 
 def filled(ixion: Ixion, count: int = 10) -> str:
-    name = ixion.topic()
+    name = ixion.topic(retention_ms="-1")
     lines = [f'{{"value": "{number}", "timestamp": {1_000_000 + 1000 * number}}}\n' for number in range(count)]
     ixion("produce", name, "--json", stdin="".join(lines))
     return name

@@ -11,8 +11,6 @@ None of them occupies one of num.io.threads while it waits: eight clients that c
 fetches.
 """
 
-# This module is compiled: see setup.py.
-
 from __future__ import annotations
 
 import asyncio
