@@ -153,5 +153,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
+    if isinstance(value, type) and not value.__doc__:
+        from ixion.clients.described import describe
+
+        describe(value)
     globals()[name] = value
     return value

@@ -19,6 +19,8 @@ V = TypeVar("V")
 
 
 class Results(Generic[K, V]):
+    """What became of each item of a call: its result in `done`, or its error in `faults`."""
+
     def __init__(self) -> None:
         self.done: dict[K, V] = {}
         self.faults: dict[K, KafkaError] = {}

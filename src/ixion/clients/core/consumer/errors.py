@@ -12,6 +12,8 @@ class WakeupError(Exception):
 
 @mypyc_attr(native_class=False)
 class ConsumerClosedError(RuntimeError):
+    """A call after `close`."""
+
     def __init__(self) -> None:
         super().__init__("this consumer is closed")
 

@@ -25,6 +25,8 @@ UNCHECKED: Final = -2  # no leader has been asked about the position yet
 
 
 class NotAssignedError(ValueError):
+    """A call names a partition that this consumer does not read."""
+
     def __init__(self, partition: TopicPartition) -> None:
         super().__init__(f"{partition} is not assigned to this consumer")
 
