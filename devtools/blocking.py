@@ -21,6 +21,7 @@ FACES = {  # the blocking file: the one on asyncio
     "producer.py": "aio/producer.py",
     "transaction.py": "aio/transaction.py",
     "consumer/consumer.py": "aio/consumer.py",
+    "share/consumer.py": "aio/share.py",
     "admin/admin.py": "aio/admin.py",
 }
 SOURCE = re.compile(r"^ *# The blocking face is made from here on [^\n]*…\n(.*?)^ *# … to here\.\n", re.S | re.M)

@@ -194,7 +194,7 @@ def test_help_shows_what_a_client_does() -> None:
             assert not isinstance(found, type) or found.__doc__, name
     for call in (clients.Consumer.poll, aio.Consumer.poll, aio.Producer.send):
         assert call.__doc__, call
-    page = pydoc.render_doc(clients.Producer, renderer=pydoc.plaintext)
+    page = pydoc.plain(pydoc.render_doc(clients.Producer))
     assert "Wait until every record sent before is settled." in page
 
 

@@ -20,13 +20,12 @@ from typing import Any, Generic, Unpack
 
 from ixion.clients.address import Bootstrap
 from ixion.clients.aio.engine import AioEngine
-from ixion.clients.aio.guard import SingleTask
+from ixion.clients.aio.guard import NoLock, SingleTask
 from ixion.clients.consumer.guard import ConcurrentUseError
 from ixion.clients.consumer.types import K, V
 from ixion.clients.core.consumer.errors import ConsumerClosedError, WakeupError
 from ixion.clients.core.share.acknowledgement import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement
 from ixion.clients.core.share.machine import ShareMachine
-from ixion.clients.engine import LONG_S
 from ixion.clients.faults import TimedOutError
 from ixion.clients.metadata import TopicPartition
 from ixion.clients.share.consumer import FOREVER_S
@@ -80,12 +79,14 @@ class ShareConsumer(ShareFace, Generic[K, V]):
         """
         self._prepare(bootstrap, group, on_acknowledgement, key_deserializer, value_deserializer, settings)
         self._guard = SingleTask()
-        self._is_woken = False
         self._engine = AioEngine(self._machine)
+        self._lock = NoLock()
         self._made_in = os.getpid()
         if topics:
             with self._undone_on_error():
                 self._subscribe(topics)
+
+    # The blocking face is made from here on (python -m devtools.blocking) …
 
     async def __aenter__(self) -> ShareConsumer[K, V]:
         return self
@@ -99,15 +100,15 @@ class ShareConsumer(ShareFace, Generic[K, V]):
 
     async def subscribe(self, topics: Sequence[str]) -> None:
         """Read these topics, with the other members of the group. Replaces the previous subscription."""
-        with self._entered():
+        with self._entered(), self._lock:
             self._subscribe(topics)
 
     async def unsubscribe(self) -> None:
         """Leave the group. Records that were returned can still be acknowledged, while their locks last."""
-        with self._entered():
+        with self._entered(), self._lock:
             machine = self._machine
             machine.unsubscribe(time.monotonic())
-            await self._until(lambda: not machine.member.is_leaving, time.monotonic() + self._timeout_s)
+            await self._engine.wait(lambda: not machine.member.is_leaving, time.monotonic() + self._timeout_s)
 
     # Records
 
@@ -126,16 +127,6 @@ class ShareConsumer(ShareFace, Generic[K, V]):
                 found = self._made(self._take_one() or await self._wait_for(FOREVER_S, most, 1))
             for record in found:
                 yield record
-
-    def wakeup(self) -> None:
-        """Interrupt the call that waits, or the next one that would wait, with WakeupError. From any thread."""
-        if self._is_woken:
-            return  # already set: one wake-up in the loop is enough
-        self._is_woken = True
-        try:
-            self._engine.loop.call_soon_threadsafe(self._engine.release)
-        except RuntimeError:
-            pass  # the loop is closed: nothing waits
 
     # Acknowledgements
 
@@ -163,30 +154,34 @@ class ShareConsumer(ShareFace, Generic[K, V]):
         within_s = self._timeout_s if timeout_s is None else timeout_s
         machine = self._machine
         with self._entered():
-            now_s = time.monotonic()
-            if machine.is_implicit:
-                machine.accept_held(now_s)
-            machine.hurry(now_s)
-            try:
-                await self._until(lambda: self._is_woken or not machine.has_unsettled, now_s + within_s)
-            finally:
-                machine.relax()
-            if machine.has_unsettled:
-                self._check_wakeup()
-                raise TimedOutError(f"acknowledgements have no answer within {within_s:.3g} s")
-            fault = machine.take_first_fault()
+            with self._lock:
+                now_s = time.monotonic()
+                if machine.is_implicit:
+                    machine.accept_held(now_s)
+                machine.hurry(now_s)
+                try:
+                    is_over = lambda: self._is_woken or not machine.has_unsettled  # noqa: E731
+                    await self._engine.wait(is_over, now_s + within_s)
+                finally:
+                    machine.relax()
+                if machine.has_unsettled:
+                    self._check_wakeup()
+                    raise TimedOutError(f"acknowledgements have no answer within {within_s:.3g} s")
+                fault = machine.take_first_fault()
             self._tell()
             if fault is not None:
                 raise fault
 
     def metrics(self) -> dict[str, int]:
         """Current counters and gauges, by Kafka's names."""
-        return self._machine.metrics()
+        with self._lock:
+            return self._machine.metrics()
 
     @property
     def trouble(self) -> KafkaError | None:
         """Why no records arrive at the moment, if brokers are the reason."""
-        return self._machine.trouble
+        with self._lock:
+            return self._machine.trouble
 
     async def close(self, timeout_s: float = 30.0) -> None:
         """Send what was acknowledged, release the rest, and leave the group. With implicit acknowledgement, all records
@@ -195,50 +190,41 @@ class ShareConsumer(ShareFace, Generic[K, V]):
 
     # Internals
 
-    def _let_go(self) -> None:
-        self._engine.abandon()
-
-    def _inside(self) -> SingleTask:
-        return self._entered()
-
-    def _entered(self) -> SingleTask:
-        self._engine.check()
-        if self._closed:
-            raise ConsumerClosedError
-        return self._guard
-
-    def _subscribe(self, topics: Sequence[str]) -> None:
-        self._machine.subscribe(topics, time.monotonic())
-        self._engine.soon()
-
     def _take_one(self) -> list[ShareRecord]:
         """A record that is here already, without all of poll's steps."""
         if self._is_woken or self._machine.told:
             return []
-        found = self._machine.take_next(time.monotonic())
-        self._engine.soon()
-        return found
+        with self._lock:
+            found = self._machine.take_next(time.monotonic())
+            self._stirred()
+            return found
 
     async def _wait_for(self, timeout_s: float, wanted: int, most: int) -> list[ShareRecord]:
         """Up to `most` records, of fetches that bring up to `wanted`."""
         machine = self._machine
         machine.check_poll(timeout_s)
         end_s = time.monotonic() + timeout_s
-        machine.enter(wanted, end_s, time.monotonic())
+        with self._lock:
+            machine.enter(wanted, end_s, time.monotonic())
         try:
             while True:
                 self._tell()
-                self._check_wakeup()
-                found = machine.take(most, time.monotonic())
-                if not found and await self._until(self._has_news, end_s):
+                with self._lock:
+                    self._check_wakeup()
                     found = machine.take(most, time.monotonic())
-                    if not found and not self._is_woken:
-                        machine.check()
+                    if not found:
+                        self._send()
+                        if not await self._engine.wait(self._has_news, end_s):
+                            return []
+                        found = machine.take(most, time.monotonic())
+                        if not found and not self._is_woken:
+                            machine.check()
                 if found or time.monotonic() >= end_s:
                     return found
         finally:
-            machine.exit(time.monotonic())
-            self._engine.soon()
+            with self._lock:
+                machine.exit(time.monotonic())
+                self._stirred()
 
     def _has_news(self) -> bool:
         return self._is_woken or self._machine.has_news
@@ -252,12 +238,13 @@ class ShareConsumer(ShareFace, Generic[K, V]):
         self._engine.check()
         if self._closed:
             raise ConsumerClosedError
-        if os.getpid() != self._made_in:
+        if self._engine.is_forked:
             raise ConcurrentUseError("this consumer belongs to the parent process; make a new one after a fork")
         check_records([record])
         result = AcknowledgementFuture(record, kind, self._engine, self._machine)
-        self._machine.acknowledge(record, result, delay_ms, time.monotonic())
-        self._engine.soon()
+        with self._lock:
+            self._machine.acknowledge(record, result, delay_ms, time.monotonic())
+            self._stirred()
         return result
 
     async def _close(self, timeout_s: float, *, accepts: bool) -> None:
@@ -267,27 +254,53 @@ class ShareConsumer(ShareFace, Generic[K, V]):
                 return
             machine = self._machine
             try:
-                now_s = time.monotonic()
-                machine.begin_to_close(now_s, accepts)
-                await self._until(lambda: not machine.is_closing, now_s + timeout_s)
+                with self._lock:
+                    now_s = time.monotonic()
+                    machine.begin_to_close(now_s, accepts)
+                    await self._engine.wait(lambda: not machine.is_closing, now_s + timeout_s)
             finally:
                 self._closed = True
-                machine.close(time.monotonic())
-                self._engine.stop()
-                self._engine.release()
+                with self._lock:
+                    machine.close(time.monotonic())
+                await self._stop()
                 self._tell()
-                await self._engine.join()
 
-    async def _until(self, is_done: Callable[[], bool], until_s: float) -> bool:
-        """Let the loop run until `is_done`; False if it is not done in time."""
+    # … to here.
+
+    def wakeup(self) -> None:
+        """Interrupt the call that waits, or the next one that would wait, with WakeupError. From any thread."""
+        if self._is_woken:
+            return  # already set: one wake-up in the loop is enough
+        self._is_woken = True
+        try:
+            self._engine.loop.call_soon_threadsafe(self._engine.release)
+        except RuntimeError:
+            pass  # the loop is closed: nothing waits
+
+    def _subscribe(self, topics: Sequence[str]) -> None:
+        self._machine.subscribe(topics, time.monotonic())
+        self._engine.soon()
+
+    def _let_go(self) -> None:
+        self._engine.abandon()
+
+    def _inside(self) -> SingleTask:
+        return self._entered()
+
+    def _entered(self) -> SingleTask:
+        self._engine.check()
+        if self._closed:
+            raise ConsumerClosedError
+        return self._guard
+
+    def _stirred(self) -> None:
+        self._engine.soon()
+
+    def _send(self) -> None:
+        """Send now what waits to be sent."""
         self._engine.pump()
-        while not is_done():
-            left_s = until_s - time.monotonic()
-            if left_s <= 0:
-                return False
-            timer = self._engine.loop.call_later(min(left_s, LONG_S), self._engine.release)
-            try:
-                await self._engine.step()
-            finally:
-                timer.cancel()
-        return True
+
+    async def _stop(self) -> None:
+        self._engine.stop()
+        self._engine.release()
+        await self._engine.join()

@@ -25,7 +25,6 @@ last poll. A consumer is polled by one thread at a time; records may be acknowle
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -104,13 +103,14 @@ class ShareConsumer(ShareFace, Generic[K, V]):
         """
         self._prepare(bootstrap, group, on_acknowledgement, key_deserializer, value_deserializer, settings)
         self._guard = SingleThread()
-        self._woken = threading.Event()
         self._engine = Engine(self._machine, "ixion-share-consumer", do_nothing, stands_in=False)
         self._made_in = os.getpid()
         self._lock = self._engine.lock
         if topics:
             with self._undone_on_error():
                 self.subscribe(topics)
+
+    # Made from aio/share.py by devtools.blocking, from here on …
 
     def __enter__(self) -> ShareConsumer[K, V]:
         return self
@@ -123,9 +123,7 @@ class ShareConsumer(ShareFace, Generic[K, V]):
     def subscribe(self, topics: Sequence[str]) -> None:
         """Read these topics, with the other members of the group. Replaces the previous subscription."""
         with self._entered(), self._lock:
-            self._machine.subscribe(topics, time.monotonic())
-            self._engine.stands_in = True
-            self._engine.look_after()
+            self._subscribe(topics)
 
     def unsubscribe(self) -> None:
         """Leave the group. Records that were returned can still be acknowledged, while their locks last."""
@@ -150,11 +148,6 @@ class ShareConsumer(ShareFace, Generic[K, V]):
             with self._entered():
                 found = self._made(self._take_one() or self._wait_for(FOREVER_S, most, 1))
             yield from found
-
-    def wakeup(self) -> None:
-        """Interrupt the waiting call, or the next one that would wait, with WakeupError. From any thread or signal."""
-        self._woken.set()
-        self._engine.ring()
 
     # Acknowledgements
 
@@ -188,8 +181,7 @@ class ShareConsumer(ShareFace, Generic[K, V]):
                     machine.accept_held(now_s)
                 machine.hurry(now_s)
                 try:
-                    self._engine.pump(now_s)
-                    is_over = lambda: self._woken.is_set() or not machine.has_unsettled  # noqa: E731
+                    is_over = lambda: self._is_woken or not machine.has_unsettled  # noqa: E731
                     self._engine.wait(is_over, now_s + within_s)
                 finally:
                     machine.relax()
@@ -219,32 +211,18 @@ class ShareConsumer(ShareFace, Generic[K, V]):
 
     # Internals
 
-    def _let_go(self) -> None:
-        self._engine.abandon()
-
-    @contextmanager
-    def _inside(self) -> Iterator[None]:
-        with self._entered(), self._lock:
-            yield
-
-    def _entered(self) -> SingleThread:
-        if self._closed:
-            raise ConsumerClosedError
-        return self._guard
-
     def _take_one(self) -> list[ShareRecord]:
         """A record that is here already, without all of poll's steps."""
-        if self._woken.is_set() or self._machine.told:
+        if self._is_woken or self._machine.told:
             return []
         with self._lock:
-            now_s = time.monotonic()
-            found = self._machine.take_next(now_s)
-            self._engine.look_after()
+            found = self._machine.take_next(time.monotonic())
+            self._stirred()
             return found
 
     def _wait_for(self, timeout_s: float, wanted: int, most: int) -> list[ShareRecord]:
         """Up to `most` records, of fetches that bring up to `wanted`."""
-        machine, engine = self._machine, self._engine
+        machine = self._machine
         machine.check_poll(timeout_s)
         end_s = time.monotonic() + timeout_s
         with self._lock:
@@ -254,32 +232,31 @@ class ShareConsumer(ShareFace, Generic[K, V]):
                 self._tell()
                 with self._lock:
                     self._check_wakeup()
-                    now_s = time.monotonic()
-                    found = machine.take(most, now_s)
+                    found = machine.take(most, time.monotonic())
                     if not found:
-                        engine.pump(now_s)
-                        if machine.has_news or engine.wait(self._has_news, end_s):
-                            found = machine.take(most, time.monotonic())
-                            if not found and not self._woken.is_set():
-                                machine.check()
-                    if found:
-                        return found
-                if time.monotonic() >= end_s:
-                    return []
+                        self._send()
+                        if not self._engine.wait(self._has_news, end_s):
+                            return []
+                        found = machine.take(most, time.monotonic())
+                        if not found and not self._is_woken:
+                            machine.check()
+                if found or time.monotonic() >= end_s:
+                    return found
         finally:
             with self._lock:
                 machine.exit(time.monotonic())
-                engine.look_after()
+                self._stirred()
 
     def _has_news(self) -> bool:
-        return self._woken.is_set() or self._machine.has_news
+        return self._is_woken or self._machine.has_news
 
     def _check_wakeup(self) -> None:
-        if self._woken.is_set():
-            self._woken.clear()
+        if self._is_woken:
+            self._is_woken = False
             raise WakeupError
 
     def _acknowledge(self, record: ShareRecord, kind: int, delay_ms: int = 0) -> AcknowledgementFuture:
+        self._engine.check()
         if self._closed:
             raise ConsumerClosedError
         if self._engine.is_forked:
@@ -288,10 +265,11 @@ class ShareConsumer(ShareFace, Generic[K, V]):
         result = AcknowledgementFuture(record, kind, self._engine, self._machine)
         with self._lock:
             self._machine.acknowledge(record, result, delay_ms, time.monotonic())
-            self._engine.look_after()
+            self._stirred()
         return result
 
     def _close(self, timeout_s: float, *, accepts: bool) -> None:
+        self._engine.check()
         with self._guard:
             if self._closed:
                 return
@@ -305,8 +283,44 @@ class ShareConsumer(ShareFace, Generic[K, V]):
                 self._closed = True
                 with self._lock:
                     machine.close(time.monotonic())
-                self._engine.stop()
+                self._stop()
                 self._tell()
+
+    # … to here.
+
+    def wakeup(self) -> None:
+        """Interrupt the waiting call, or the next one that would wait, with WakeupError. From any thread or signal."""
+        self._is_woken = True
+        self._engine.ring()
+
+    def _subscribe(self, topics: Sequence[str]) -> None:
+        self._machine.subscribe(topics, time.monotonic())
+        self._engine.stands_in = True
+        self._engine.look_after()
+
+    def _let_go(self) -> None:
+        self._engine.abandon()
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        with self._entered(), self._lock:
+            yield
+
+    def _entered(self) -> SingleThread:
+        if self._closed:
+            raise ConsumerClosedError
+        return self._guard
+
+    def _stirred(self) -> None:
+        """Let the engine's own thread notice that there may be something to send."""
+        self._engine.look_after()
+
+    def _send(self) -> None:
+        """Send now what waits to be sent."""
+        self._engine.pump(time.monotonic())
+
+    def _stop(self) -> None:
+        self._engine.stop()
 
 
 def do_nothing() -> None:

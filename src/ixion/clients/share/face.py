@@ -28,6 +28,7 @@ OnAcknowledgement = Callable[[Acknowledged], None]
 class ShareFace:
     _closed = False
     _made_in = 0  # the process, once it is made
+    _is_woken = False  # the waiting call, or the next one, is to be interrupted
 
     def _prepare(
         self,
