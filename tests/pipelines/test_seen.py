@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from ixion.cli.app import execute
+from ixion.cli.pipeline.bar import live_line, span
 from ixion.pipelines.batch.metrics import BatchFigures, prometheus, total
 from ixion.pipelines.checkpoint.checkpoint import open_checkpoint
 from ixion.pipelines.checkpoint.run_records import KEPT, RunLog, RunRecord
@@ -225,6 +227,41 @@ def test_where_events_go_is_said_by_the_file_or_the_environment(monkeypatch: pyt
     for wrong, message in (("", "needs either a url or a file"), ('url = "other"\n', "must begin with http")):
         with pytest.raises(SpecError, match=message):
             read_spec(f"{FILE}[lineage]\n{wrong}")
+
+
+def test_the_live_line_shows_how_much_is_read_and_when_it_is_done() -> None:
+    first = BatchFigures(batch=0, rows_in=300, duration_ms=1000, rows_per_s=300.0, lag=700)
+    assert live_line(total([first]), first, follow=False) == (
+        "━━━━━━╺━━━━━━━━━━━━━ 30 % · 300 rows in · 300 rows/s · lag 700 · about 2 s left"
+    )
+    last = BatchFigures(batch=1, rows_in=700, duration_ms=1000, rows_per_s=700.0)
+    done = live_line(total([first, last]), last, follow=False)
+    assert done == "━━━━━━━━━━━━━━━━━━━━ 100 % · 1,000 rows in · 700 rows/s · lag 0"
+    assert live_line(total([first]), first, follow=True) == "300 rows in · 300 rows/s · lag 700"
+    assert live_line(total([]), BatchFigures(batch=0), follow=False) == "0 rows in · 0 rows/s · lag 0"
+    assert [span(seconds) for seconds in (0.2, 119, 120, 7140, 10000)] == ["1 s", "119 s", "2 min", "119 min", "3 h"]
+
+
+def test_a_page_plots_what_the_batches_had() -> None:
+    batches = [
+        BatchFigures(batch=0, rows_in=200, quarantined=50, duration_ms=4000, lag=30),
+        BatchFigures(batch=1, rows_in=100, rows_out=100, duration_ms=1000),
+    ]
+    record = RunRecord(id="x", began="2026-01-31T08:00:00+00:00")
+    page = report_html(read_spec(FILE), record, batches)
+    captions = re.findall("<figcaption>(.*?)</figcaption>", page)
+    assert captions == [
+        "rows read, and left out; at most 200",
+        "seconds; at most 4.0",
+        "records behind the end of the topics (lag); at most 30",
+        "records in quarantine; at most 50",
+    ]
+    rows, seconds, lag, quarantined = re.findall("<figure>(.*?)<figcaption>", page)
+    assert re.findall(r"height=([\d.]+) fill=#4a7", rows) == ["100.0", "50.0"]
+    assert re.findall(r"height=([\d.]+) fill=#c43", rows) == ["25.0"]
+    assert re.findall(r"height=([\d.]+) fill=#4a7", seconds) == ["100.0", "25.0"]
+    assert re.findall(r"height=([\d.]+) fill=#4a7", lag) == ["100.0", "0.0"]
+    assert re.findall(r"height=([\d.]+) fill=#4a7", quarantined) == ["100.0", "0.0"]
 
 
 def test_a_page_of_a_run_without_batches_can_be_read() -> None:

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from ixion.cli.command import Exit
 from ixion.cli.interrupt import exit_code
+from ixion.cli.pipeline.bar import live_line
 from ixion.cli.pipeline.lines import Lines
 from ixion.pipelines.batch.metrics import BatchFigures, RunFigures
 from ixion.pipelines.checkpoint.checkpoint import Checkpoint, is_here, open_checkpoint
@@ -149,7 +150,7 @@ def run_job(
             nonlocal figures
             figures = figures.plus(batch)
             lines.add(json.dumps(batch.to_json()) if as_json else batch.line())
-            lines.redraw(f"{figures.rows_in:,} rows in · {batch.rows_per_s:,.0f} rows/s · lag {batch.lag:,}")
+            lines.redraw(live_line(figures, batch, follow=follow))
             if page is not None:
                 page.add(job.pipeline.spec.name, batch)
 

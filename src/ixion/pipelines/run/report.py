@@ -14,6 +14,7 @@ from typing import Final
 
 from ixion.pipelines.batch.metrics import BatchFigures, RunFigures
 from ixion.pipelines.checkpoint.run_records import RunRecord
+from ixion.pipelines.run.report_plots import plots
 from ixion.pipelines.spec.pipeline import PipelineSpec
 
 SHOWN: Final = 50  # batches, the last ones
@@ -72,7 +73,7 @@ def report_html(spec: PipelineSpec, record: RunRecord, batches: Sequence[BatchFi
         fields = sorted(record.figures.new_fields.items())
         parts += ["<h2>Fields that are not in the schema</h2>", _table(("field", "what was done"), fields)]
     if shown:
-        parts += ["<h2>Batches</h2>", _chart(shown), _table(_COLUMNS, [_row(batch) for batch in shown])]
+        parts += ["<h2>Batches</h2>", *plots(shown), _table(_COLUMNS, [_row(batch) for batch in shown])]
     body = "\n".join(parts)
     title = f"{escape(spec.name)}: run of {escape(record.began)}"
     return f"<!doctype html>\n<html lang=en><meta charset=utf-8><title>{title}</title>\n{_STYLE}\n{body}\n</html>\n"
@@ -127,21 +128,6 @@ def _row(batch: BatchFigures) -> list[str]:
     return [str(batch.batch), batch.ended, *(f"{count:,}" for count in counts), *took]
 
 
-def _chart(batches: Sequence[BatchFigures]) -> str:
-    """A bar for each batch: rows in, and in red the rows left out."""
-    most = max(batch.rows_in for batch in batches) or 1
-    width = max(4, 600 // len(batches))
-    bars = []
-    for number, batch in enumerate(batches):
-        whole, bad = 100 * batch.rows_in / most, 100 * (batch.quarantined + batch.dropped) / most
-        place = f"x={number * width} width={width - 1}"
-        words = escape(batch.line())
-        bars.append(f"<rect {place} y={100 - whole:.1f} height={whole:.1f} fill=#4a7><title>{words}</title></rect>")
-        bars.append(f"<rect {place} y={100 - bad:.1f} height={bad:.1f} fill=#c43 />")
-    size = f"viewBox='0 0 {width * len(batches)} 100' width=100% height=120"
-    return f"<svg {size} preserveAspectRatio=none>{''.join(bars)}</svg>"
-
-
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     names = f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in head)}</tr>" if head else ""
     lines = (f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
@@ -153,5 +139,6 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 table { border-collapse: collapse; width: 100% }
 td, th { text-align: left; padding: .2rem .6rem; border-bottom: 1px solid #ddd }
 small { font-size: 60%; padding: .1rem .5rem; border-radius: .3rem; background: #ddd }
+figure { margin: 1rem 0 } figcaption { color: #666; font-size: 85% }
 .complete { background: #cec } .failed { background: #ecc }
 </style>"""
