@@ -14,10 +14,15 @@ from ixion.broker.apis.served import SERVED
 from ixion.broker.log.reader import read
 from ixion.broker.log.view import Bound
 from ixion.broker.startup.broker import Broker as RealBroker
-from ixion.clients import ErrorCode, KafkaError, Producer
+from ixion.clients import ErrorCode, KafkaError, Producer, TopicPartition
 from ixion.language.model.acl_names import Operation, PatternKind, ResourceKind
 from ixion.language.protocol.messages import k78_share_fetch as k78
 from ixion.language.protocol.messages.k01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ixion.language.protocol.messages.k09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+)
 from ixion.language.protocol.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -246,3 +251,39 @@ def test_a_share_fetch_that_waits_gets_nothing_once_the_right_is_taken_away(brok
         (part,) = parts_of(answer)
         assert part.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         assert not part.records
+
+
+def test_offsets_of_a_transaction_count_although_the_right_to_the_group_is_taken_away(broker: Broker) -> None:
+    """The transaction is one change: its records and its offsets count together, or not at all."""
+    with AskingAs(broker.bootstrap, "root") as root, AskingAs(broker.bootstrap, "alice") as alice:
+        topic = create(root, name())
+        place = TopicPartition(topic, 0)
+        for operation, kind in (
+            (Operation.WRITE, ResourceKind.TOPIC),
+            (Operation.READ, ResourceKind.TOPIC),
+            (Operation.WRITE, ResourceKind.TRANSACTIONAL_ID),
+            (Operation.READ, ResourceKind.GROUP),
+        ):
+            allow(root, rule("alice", operation, kind, topic))
+        with as_alice(broker, transactional_id=topic) as producer:
+            producer.init_transactions()
+            producer.begin_transaction()
+            producer.send_and_wait(topic, b"copied")
+            producer.send_offsets({place: 7}, topic)
+            revoke(root, topic, ResourceKind.GROUP)
+            producer.commit_transaction()
+            assert committed(root, topic) == [7]
+            assert committed(alice, topic) == []
+            producer.begin_transaction()
+            with pytest.raises(KafkaError) as refused:
+                producer.send_offsets({place: 8}, topic)
+            assert refused.value.code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+            with contextlib.suppress(KafkaError):
+                producer.abort_transaction()
+        assert committed(root, topic) == [7]
+
+
+def committed(asking: AskingAs, group: str) -> list[int]:
+    wish = OffsetFetchRequestGroup(group_id=group, topics=None)
+    answer = asking.ask(OffsetFetchRequest(groups=(wish,), require_stable=True), OffsetFetchResponse)
+    return [each.committed_offset for topic in answer.groups[0].topics for each in topic.partitions]
