@@ -2,8 +2,8 @@
 
 Steps: batches with and without a transaction, commits and aborts (with and without a raised epoch), tombstones, rolls,
 a high watermark and a barrier of a fixed delay that lag behind, compaction, time that passes, retention, DeleteRecords,
-truncation of what is not committed, expired producers, a move to another directory, a clean restart, and a kill after
-which the snapshots of the producers are gone.
+truncation of what is not committed, expired producers, a move to another directory, a follower that copies, compacts by
+itself and becomes the leader, a clean restart, and a kill after which the snapshots of the producers are gone.
 
 After each step:
 
@@ -20,7 +20,6 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
 
@@ -31,42 +30,15 @@ from ixion.broker.log.prepare import Origin
 from ixion.broker.log.reader import read
 from ixion.broker.log.retention import delete_doomed, retain
 from ixion.broker.log.view import Bound
-from ixion.language.records.batches import iter_batches
 from ixion.language.records.compression import Codec
-from ixion.language.records.control import ControlType, control_type
+from tests.log.compacted_model import FAR, Entry, Producer, Txn, read_all
 from tests.log.support import Box, batch, marker
 
 RETENTION_MS = 1_000  # of tombstones and markers
 EXPIRATION_MS = 120_000  # of producers; more than `snapshot_trailer.SLACK_MS`
-FAR = 1 << 60
 
 # Compacts a log from a checkpoint on: (log, checkpoint, now, keys that fit the map) -> the next checkpoint.
 Clean = Callable[[Log, int, int, int], int]
-
-
-@dataclass(slots=True)
-class Txn:
-    producer: int
-    batches: list[tuple[int, int]] = field(default_factory=list)  # first and last offset of each
-    marker: int = -1
-    aborted: bool = False
-
-
-@dataclass(slots=True)
-class Entry:
-    offset: int
-    key: bytes
-    value: bytes | None
-    txn: Txn | None
-    dead_ms: int = FAR  # a tombstone: from when on a compaction may drop it
-
-
-@dataclass(slots=True)
-class Producer:
-    number: int
-    epoch: int = 0
-    sequence: int = 0
-    txn: Txn | None = None
 
 
 class Life:
@@ -98,7 +70,9 @@ class Life:
         self.visible = 0 if self.delayed else FAR
         self.boundaries: list[int] = [0]  # offsets at which a batch begins, or the log ends
         self.checkpoint = -1
-        self.moves = 0
+        self.expired: set[int] = set()
+        self.directories = 1
+        self.follower: tuple[Box, Log, int] | None = None  # its log, and the checkpoint of its compactions
         self.cleaned_to = 0  # no compaction has seen anything from here on
 
     # The model.
@@ -139,6 +113,9 @@ class Life:
             (self.retain, 1 if self.box.config.delete else 0),
             (self.truncate, 0.7),
             (self.move, 0.5),
+            (self.replicate, 1),
+            (self.clean_follower, 1),
+            (self.fail_over, 0.7),
             (self.restart, 1),
             (self.expire, 0.3),
         ]
@@ -149,6 +126,8 @@ class Life:
                 self.check(f"step {number}, {step.__name__}")
         finally:
             self.log.abandon()
+            if self.follower is not None:
+                self.follower[1].abandon()
             rmtree(self.root)
 
     def pairs(self) -> list[tuple[bytes, bytes | None]]:
@@ -211,7 +190,9 @@ class Life:
 
     def commit_to_all(self) -> None:
         """The followers have copied something: the high watermark moves."""
-        ahead = [offset for offset in self.boundaries if self.high_watermark < offset <= self.log.end_offset]
+        self.copy_some()
+        end = self.log.end_offset if self.follower is None else self.follower[1].end_offset
+        ahead = [offset for offset in self.boundaries if self.high_watermark < offset <= end]
         if ahead:
             self.log.raise_high_watermark(self.random.choice([ahead[-1], self.random.choice(ahead)]))
 
@@ -222,13 +203,15 @@ class Life:
         log, now_ms = self.log, self.box.clock.now_ms
         if self.random.random() < 0.6:
             log.roll()
-        end = min(self.shown(), log.segments.active.base_offset)
+        self.note_cleaned(min(self.shown(), log.segments.active.base_offset))
+        self.checkpoint = self.clean_log(log, self.checkpoint, now_ms, self.random.choice([3, 1000, 1000]))
+        delete_doomed(log, now_ms)
+
+    def note_cleaned(self, end: int) -> None:
         self.cleaned_to = max(self.cleaned_to, end)
         for entry in self.list:
             if entry.offset < self.cleaned_to and entry.value is None:
-                entry.dead_ms = min(entry.dead_ms, now_ms + RETENTION_MS)
-        self.checkpoint = self.clean_log(log, self.checkpoint, now_ms, self.random.choice([3, 1000, 1000]))
-        delete_doomed(log, now_ms)
+                entry.dead_ms = min(entry.dead_ms, self.box.clock.now_ms + RETENTION_MS)
 
     def pass_time(self) -> None:
         self.box.clock.now_ms += self.random.choice([1, 500, 1001])
@@ -259,6 +242,13 @@ class Life:
         self.log.truncate_to(end)
         assert self.log.end_offset == end
         self.checkpoint = min(self.checkpoint, end)
+        if self.follower is not None and self.follower[1].end_offset > end:
+            box, log, checkpoint = self.follower
+            log.truncate_to(end)
+            self.follower = box, log, min(checkpoint, end)
+        self.forget_from(end)
+
+    def forget_from(self, end: int) -> None:
         self.list = [entry for entry in self.list if entry.offset < end]
         self.boundaries = [offset for offset in self.boundaries if offset <= end]
         for txn in self.txns:
@@ -270,20 +260,70 @@ class Life:
 
     def move(self) -> None:
         """To another directory, as `log.mover` does: the copy begins with the batches, then gets the other state."""
-        log, draw = self.log, self.random
-        self.moves += 1
-        box = Box(self.root / f"directory-{self.moves}", self.box.config, clock=self.box.clock)
-        copy = box.open()
-        copy.truncate_fully(log.log_start)
-        while copy.end_offset < log.end_offset:
-            _append(copy, read(log, copy.end_offset, draw.choice([1, 300, 5000]), Bound.END).records)
-        _follow_start(copy, log.log_start)
+        log = self.log
+        box, copy = self.begin_copy()
+        self.copy_to(copy, log.end_offset)
         with log.lock:
             _inherit(copy, log)
-        if draw.random() < 0.5:
+        if self.random.random() < 0.5:
             copy.flush()
         log.abandon()
         self.box, self.log, self.checkpoint = box, copy, -1
+
+    def begin_copy(self) -> tuple[Box, Log]:
+        self.directories += 1
+        box = Box(self.root / f"directory-{self.directories}", self.box.config, clock=self.box.clock)
+        copy = box.open()
+        copy.truncate_fully(self.log.log_start)
+        return box, copy
+
+    def copy_to(self, copy: Log, end: int) -> None:
+        if copy.end_offset < self.log.log_start:
+            copy.truncate_fully(self.log.log_start)
+        while copy.end_offset < end:
+            _append(copy, read(self.log, copy.end_offset, self.random.choice([1, 300, 5000]), Bound.END).records)
+        _follow_start(copy, self.log.log_start)
+
+    def replicate(self) -> None:
+        if self.follower is None and not self.delayed:
+            self.follower = (*self.begin_copy(), -1)
+            self.copy_to(self.follower[1], self.log.end_offset)
+        self.copy_some()
+
+    def copy_some(self) -> None:
+        if self.follower is not None:
+            _, log, _ = self.follower
+            self.copy_to(log, self.random.choice([self.log.end_offset, *self.boundaries[-4:]]))
+            log.raise_high_watermark(min(self.high_watermark, log.end_offset))
+
+    def clean_follower(self) -> None:
+        if self.follower is None:
+            return
+        box, log, checkpoint = self.follower
+        end = min(log.last_stable_offset, log.segments.active.base_offset)
+        self.note_cleaned(end)
+        checkpoint = self.clean_log(log, checkpoint, box.clock.now_ms, self.random.choice([3, 1000]))
+        delete_doomed(log, box.clock.now_ms)
+        self.follower = box, log, checkpoint
+
+    def fail_over(self) -> None:
+        """The follower becomes the leader. It may not know yet how far the last one had committed."""
+        if self.follower is None:
+            return
+        box, log, checkpoint = self.follower
+        old = self.log
+        decided = [txn.marker + 1 for txn in self.txns if txn.batches[0][0] < self.cleaned_to]
+        least = max(self.cleaned_to, old.log_start, *decided)
+        known = [offset for offset in self.boundaries if least <= offset <= min(old.high_watermark, log.end_offset)]
+        if not known or log.log_start != old.log_start:
+            return
+        log.raise_high_watermark(self.random.choice(known))
+        end = log.end_offset
+        old.truncate_to(end)
+        self.follower = self.box, old, min(self.checkpoint, end)
+        self.box, self.log, self.checkpoint = box, log, checkpoint
+        self.forget_from(end)
+        self.abort_found_transactions()
 
     def replace_producers(self) -> None:
         """The producers begin with what the log knows of them."""
@@ -301,7 +341,7 @@ class Life:
         known = {
             entry.producer_id: (entry.epoch, entry.last_sequence, entry.last_offset)
             for entry in log.producers.producers.values()
-            if self.box.clock.now_ms - entry.used_ms < EXPIRATION_MS
+            if self.box.clock.now_ms - entry.used_ms < EXPIRATION_MS and entry.producer_id not in self.expired
         }
         decided = [txn.marker + 1 for txn in self.txns if txn.batches[0][0] < self.cleaned_to]
         least = max(self.cleaned_to, log.log_start, *decided)
@@ -359,6 +399,8 @@ class Life:
     def expire(self) -> None:
         self.box.clock.now_ms += EXPIRATION_MS
         self.log.expire_producers(self.box.clock.now_ms)
+        # A truncation that begins with an older snapshot may find one of them again, and its batch may be gone by then.
+        self.expired |= {each.number for each in self.producers} - self.log.producers.producers.keys()
         self.drop_lost_transactions()
 
     # Checks.
@@ -368,9 +410,9 @@ class Life:
         assert log.end_offset == self.boundaries[-1], when
         assert log.last_stable_offset in self.stable(), f"{when}: {log.last_stable_offset} not in {self.stable()}"
         entries = {entry.offset: entry for entry in self.list if entry.offset >= log.log_start}
-        whole = self.read_all(Bound.END, when)
-        visible = self.read_all(Bound.VISIBLE, when)
-        committed = self.read_all(Bound.VISIBLE_STABLE, when)
+        whole = read_all(log, Bound.END, self.random, when)
+        visible = read_all(log, Bound.VISIBLE, self.random, when)
+        committed = read_all(log, Bound.VISIBLE_STABLE, self.random, when)
         for found in (whole, visible, committed):
             for offset, pair in found.items():
                 assert offset in entries, f"{when}: offset {offset} is not in the list"
@@ -410,30 +452,3 @@ class Life:
             assert last.offset > entry.offset or (entry.value is None and now_ms >= entry.dead_ms), (
                 f"{when}: offset {entry.offset} is gone without a reason"
             )
-
-    def read_all(self, bound: Bound, when: str) -> dict[int, tuple[bytes | None, bytes | None]]:
-        """What a client finds from the log start on; at read_committed without aborted records, as Kafka's clients
-        leave them out."""
-        found: dict[int, tuple[bytes | None, bytes | None]] = {}
-        log = self.log
-        offset = log.log_start
-        while True:
-            data = read(log, offset, self.random.choice([1, 300, 5000]), bound)
-            if not data.records:
-                return found
-            coming = sorted(data.aborted or (), key=lambda txn: txn.first_offset)
-            aborting: set[int] = set()
-            for view in iter_batches(data.records):
-                assert view.crc_is_valid(), when
-                while coming and coming[0].first_offset <= view.last_offset:
-                    aborting.add(coming.pop(0).producer_id)
-                if view.is_control:
-                    if view.count and control_type(view) == ControlType.ABORT:
-                        aborting.discard(int(view.producer_id))
-                elif not view.is_transactional or int(view.producer_id) not in aborting:
-                    for record in view.records():
-                        if record.offset >= log.log_start:
-                            assert record.offset not in found, f"{when}: offset {record.offset} is there twice"
-                            found[int(record.offset)] = (record.key, record.value)
-                assert view.last_offset >= offset, when
-                offset = int(view.last_offset) + 1
