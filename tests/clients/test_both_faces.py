@@ -174,6 +174,31 @@ def test_close_commits_what_was_handed_out(broker: Broker, topic: str, face: Fac
         assert [record.offset for record in consumer.poll(WAIT_S)] == [4, 5, 6, 7, 8, 9]
 
 
+def test_a_close_without_time_still_commits_and_leaves(broker: Broker, topic: str, face: Face) -> None:
+    """Else the next member waits until the session of this one has ended."""
+    send(broker, topic, *(b"%d" % number for number in range(10)))
+    settings: dict[str, Any] = {"group": topic, "topics": [topic], "auto_offset_reset": "earliest", **GROUPS["classic"]}
+    consumer = face.consumer(broker.bootstrap, **settings)
+    assert [record.offset for record in consumer.poll(WAIT_S, 4)] == [0, 1, 2, 3]
+    consumer.close(0)
+    consumer.__exit__(None, None, None)
+    with face.consumer(broker.bootstrap, **settings) as consumer:
+        assert [record.offset for record in consumer.poll(WAIT_S)] == [4, 5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("most", [0, -1])
+def test_a_poll_for_no_records_is_refused(broker: Broker, topic: str, face: Face, most: int) -> None:
+    """It spun until its timeout, and on asyncio for ever."""
+    send(broker, topic, b"waits")
+    with face.consumer(broker.bootstrap) as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        with pytest.raises(ValueError, match=f"max_records must be at least 1, not {most}"):
+            consumer.poll(1.0, most)
+    queue = face.share_consumer(broker.bootstrap, group=topic, topics=[topic])
+    with queue, pytest.raises(ValueError, match=f"max_records must be at least 1, not {most}"):
+        queue.poll(1.0, most)
+
+
 def test_a_failed_block_commits_nothing(broker: Broker, topic: str, face: Face) -> None:
     send(broker, topic, b"poison")
     settings: dict[str, Any] = {"group": topic, "topics": [topic], "auto_offset_reset": "earliest", **GROUPS["classic"]}

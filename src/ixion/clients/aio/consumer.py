@@ -29,6 +29,7 @@ from ixion.clients.consumer.listener import Interceptor, RebalanceListener
 from ixion.clients.consumer.record import ConsumerRecord
 from ixion.clients.consumer.settings import ConsumerOptions
 from ixion.clients.consumer.types import K, V
+from ixion.clients.core.checks import check_most
 from ixion.clients.core.consumer.commits import OffsetAndMetadata, OnCommit
 from ixion.clients.core.consumer.errand import Errand
 from ixion.clients.core.consumer.errors import ConsumerClosedError, WakeupError
@@ -122,7 +123,7 @@ class Consumer(ConsumerFace, Generic[K, V]):
 
     async def poll(self, timeout_s: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord[K, V]]:
         """Records that are fetched already, or arrive within `timeout_s`. Call it again and again (step 1)."""
-        most = self._settings.max_poll_records if max_records is None else max_records
+        most = self._settings.max_poll_records if max_records is None else check_most(max_records)
         with self._entered():  # steps 2 and 17
             found = await self._wait_for(timeout_s, lambda: self._machine.buffer.take(most))
             return self._decoding.apply(found)  # step 15
@@ -312,6 +313,7 @@ class Consumer(ConsumerFace, Generic[K, V]):
         try:
             with self._lock:
                 machine.commit_automatically(time.monotonic(), latest=True)
+                self._send()  # even if there is no time to wait for the answer
                 await self._engine.wait(lambda: not machine.is_committing, until_s)
             self._tell()
             duty = machine.last_duty()
@@ -320,6 +322,7 @@ class Consumer(ConsumerFace, Generic[K, V]):
         finally:
             with self._lock:
                 machine.leave(time.monotonic(), leave)
+                self._send()
                 await self._engine.wait(lambda: not machine.is_leaving, until_s)
 
     def _has_news(self) -> bool:

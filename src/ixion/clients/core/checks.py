@@ -53,3 +53,10 @@ def size_of_headers(headers: Sequence[object]) -> int:
             raise TypeError(f"the value of header {name!r} is a {type(value).__name__}; give bytes or None")
         size += 10 + len(name.encode()) + (0 if value is None else len(value))
     return size
+
+
+def check_most(max_records: int) -> int:
+    """The most records that a poll may return. ValueError for less than one: such a poll could never end well."""
+    if max_records < 1:
+        raise ValueError(f"max_records must be at least 1, not {max_records}")
+    return max_records

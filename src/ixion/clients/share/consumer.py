@@ -278,6 +278,7 @@ class ShareConsumer(ShareFace, Generic[K, V]):
                 with self._lock:
                     now_s = time.monotonic()
                     machine.begin_to_close(now_s, accepts)
+                    self._send()  # even if there is no time to wait for the answer
                     self._engine.wait(lambda: not machine.is_closing, now_s + timeout_s)
             finally:
                 self._closed = True

@@ -21,7 +21,7 @@ from typing import Final
 
 from ixion.clients.address import Address
 from ixion.clients.core.backoff import Random
-from ixion.clients.core.checks import check_topic
+from ixion.clients.core.checks import check_most, check_topic
 from ixion.clients.core.client import Client
 from ixion.clients.core.consumer.coordinator import Coordinator
 from ixion.clients.core.consumer.errors import ConsumerUseError
@@ -93,8 +93,7 @@ class ShareMachine:
 
     def enter(self, most: int, until_s: float, now_s: float) -> None:
         """The caller polls for at most so many records, until then."""
-        if most < 1:
-            raise ValueError(f"max_records must be at least 1, not {most}")
+        check_most(most)
         self._is_inside = True
         if self.client.denied is not None:
             self.client.denied = None
