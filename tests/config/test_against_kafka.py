@@ -55,6 +55,7 @@ OURS = {
     "zookeeper.sasl.jaas.config",  # a property of the JVM in Kafka
     "zookeeper.sasl.jaas.file",
     "web.pipelines",
+    "web.schema.registry.url",
     "web.tls.listener",
     "web.write",
 }

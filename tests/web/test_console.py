@@ -96,8 +96,8 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
             wanted = schema["properties"]
             return (
                 isinstance(value, dict)
-                and value.keys() == wanted.keys()
-                and all(fits(value[name], wanted[name]) for name in wanted)
+                and set(schema["required"]) <= value.keys() <= wanted.keys()
+                and all(fits(value[name], wanted[name]) for name in value)
             )
         case "object":
             return all(fits(each, schema["additionalProperties"]) for each in value.values())

@@ -20,3 +20,7 @@ WEB_PIPELINES: Final[Setting[tuple[str, ...]]] = words(
     (),
     doc="folders on this machine whose pipelines the live page shows: checkpoints, or folders with checkpoints",
 )
+WEB_SCHEMA_REGISTRY_URL: Final[Setting[str | None]] = optional_string(
+    "web.schema.registry.url",
+    doc="a schema registry (Confluent's HTTP API) by which the live page shows records of Avro and JSON Schema",
+)

@@ -6,6 +6,7 @@ The figures of the last hour are taken from `FIRST_LOOK_MS` after the start on, 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -14,12 +15,15 @@ from ixion.broker.startup.preflight import is_loopback
 
 if TYPE_CHECKING:
     from ixion.broker.startup.parts import Parts
+    from ixion.broker.web.console.api.registry import Registry
     from ixion.broker.web.console.door import Door, Way
     from ixion.broker.web.console.history import History
     from ixion.broker.web.console.inside import Inside
     from ixion.broker.web.console.others import Others
     from ixion.broker.web.response import Ask
     from ixion.broker.web.server import WebServer
+
+logger = logging.getLogger(__name__)
 
 FIRST_LOOK_MS: Final = 5_000
 LOOKS_AT_ONCE: Final = 2  # at records, on worker threads
@@ -202,10 +206,26 @@ def make_inside(
         closed=closed,
         working=asyncio.Semaphore(LOOKS_AT_ONCE),
         door=door,
+        registry=make_registry(parts),
         writes=may_write(parts, only_here),
         address=Address(endpoint.host or "127.0.0.1", endpoint.port),
         connect=partial(parts.server.connect_within, endpoint.name),
     )
+
+
+def make_registry(parts: Parts) -> Registry | None:
+    """None if none is set. One that cannot be asked is left out, with a line in the log."""
+    from ixion.broker.web.console.api.registry import Registry
+    from ixion.config.web_settings import WEB_SCHEMA_REGISTRY_URL
+
+    url = parts.config.current[WEB_SCHEMA_REGISTRY_URL]
+    if not url:
+        return None
+    try:
+        return Registry(url)
+    except ValueError as error:
+        logger.warning("%s is %r; it must be %s", WEB_SCHEMA_REGISTRY_URL.name, url, error)
+        return None
 
 
 def may_write(parts: Parts, only_here: bool) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ixion.broker.security.gate import Gate
     from ixion.broker.security.tokens import Tokens
     from ixion.broker.share.manager import ShareManager
+    from ixion.broker.web.console.api.registry import Registry
     from ixion.broker.web.console.door import Door
     from ixion.broker.web.console.history import History
     from ixion.broker.web.console.others import Others
@@ -72,6 +73,7 @@ class Inside:
     working: asyncio.Semaphore  # bounds the looks at records that worker threads do at a time
     closed: Callable[[], str]  # why the page shows nothing; empty: it does
     door: Door
+    registry: Registry | None  # of schemas (web.schema.registry.url)
     writes: bool  # whether it may change anything (web.write)
     address: Address  # of the listener that `connect` connects to, for messages
     connect: Callable[[str, Gate | None], socket.socket]  # see `SocketServer.connect_within`

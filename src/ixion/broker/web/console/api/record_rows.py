@@ -7,14 +7,20 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
+    from ixion.broker.web.console.api.registry import Registry
     from ixion.language.records.record import Record
 
 
-class Text(TypedDict):
+class Exact(TypedDict):
     kind: str  # json, text, bytes (as base64) or null
     text: str
     size: int
     cut: bool
+
+
+class Text(Exact, total=False):
+    schema: str  # its kind, id and name, if a registry has it
+    decoded: str  # JSON, if it can be read by its schema
 
 
 class Header(TypedDict):
@@ -45,17 +51,27 @@ ALONE: Final = Sizes(1 << 20, 64 << 10, 20)
 EXPORTED: Final = Sizes(1 << 30, 1 << 30, 1 << 30)
 
 
-def row_of(number: int, record: Record, sizes: Sizes) -> RecordRow:
+def row_of(number: int, record: Record, sizes: Sizes, registry: Registry | None = None) -> RecordRow:
     headers = record.headers[: sizes.headers]
     return RecordRow(
         partition=number,
         offset=record.offset,
         timestamp=record.timestamp,
-        key=text_of(record.key, sizes.text),
-        value=text_of(record.value, sizes.text),
+        key=text_by(registry, record.key, sizes.text),
+        value=text_by(registry, record.value, sizes.text),
         headers=[Header(name=name[: sizes.header], value=text_of(value, sizes.header)) for name, value in headers],
         size=max(record.key_size, 0) + max(record.value_size, 0),
     )
+
+
+def text_by(registry: Registry | None, data: bytes | None, most: int) -> Text:
+    made = text_of(data, most)
+    found = registry.decoded(data) if registry is not None and data is not None else None
+    if found is not None:
+        made["schema"] = found.schema
+        if found.text:
+            made["decoded"] = found.text if len(found.text) <= most else f"{found.text[:most]} …"
+    return made
 
 
 def text_of(data: bytes | None, most: int) -> Text:

@@ -20,7 +20,7 @@ from ixion.broker.replica.results import FetchResult, FetchWish
 from ixion.broker.web.console.api import elsewhere
 from ixion.broker.web.console.api.cost import FILTER_LIMITS, Cost
 from ixion.broker.web.console.api.figures import in_short_turns
-from ixion.broker.web.console.api.record_rows import ALONE, IN_LISTS, RecordRow, Sizes, row_of
+from ixion.broker.web.console.api.record_rows import ALONE, EXPORTED, IN_LISTS, RecordRow, Sizes, row_of
 from ixion.broker.web.console.api.topics import known
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.request import HttpRequest
@@ -35,6 +35,7 @@ from ixion.language.records.faults import LongWorkError
 
 if TYPE_CHECKING:
     from ixion.broker.metadata.image import TopicImage
+    from ixion.broker.web.console.api.registry import Registry
     from ixion.language.records.record import Record
 
 T = TypeVar("T")
@@ -79,6 +80,7 @@ class Wanted(NamedTuple):
     filter: Filter | None
     sizes: Sizes
     cost: Cost
+    registry: Registry | None = None
 
     @property
     def all_fit(self) -> bool:
@@ -108,6 +110,7 @@ def wanted_of(
         filter_of(query.get("filter", "")),
         sizes,
         Cost(),
+        None if sizes is EXPORTED else inside.registry,  # a file has the bytes themselves
     )
     return topic, wanted, number
 
@@ -350,7 +353,7 @@ def decode(result: FetchResult, wanted: Wanted, start: int, end: int, limit: int
         searched += 1
         offset = record.offset + 1
         if wanted.fits(record, number):
-            row = row_of(number, record, wanted.sizes)
+            row = row_of(number, record, wanted.sizes, wanted.registry)
             rows.append(row)
             if not wanted.cost.shows(min(row["size"], wanted.sizes.text)):
                 return Found(rows, searched, True, offset)
@@ -394,7 +397,7 @@ async def record(inside: Inside, request: HttpRequest) -> RecordRow:
 
     def pick() -> RecordRow | None:
         found = each_record(bytes_of(result))
-        return next((row_of(number, each, ALONE) for each in found if each.offset == offset), None)
+        return next((row_of(number, each, ALONE, inside.registry) for each in found if each.offset == offset), None)
 
     found = await on_thread(inside, pick, f"{topic.name}-{number} at {offset}")
     if found is None:

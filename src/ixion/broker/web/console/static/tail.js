@@ -18,7 +18,10 @@ function element(name, className, ...children) {
 
 function text(found) {
   if (found.kind === "null") return [element("span", "dim", "null")];
+  const schema = found.schema ? element("span", "dim", `${found.schema} `) : null;
+  if (found.decoded !== undefined) return [schema, element("code", "", found.decoded)];
   return [
+    schema,
     found.kind === "bytes" ? element("span", "dim", "base64 ") : null,
     element("code", "", found.text),
     found.cut ? element("span", "dim", ` … ${found.size.toLocaleString("en")} B`) : null,

@@ -170,9 +170,12 @@ def text(found: Text) -> Safe:
     """Bytes that are no text are shown as base64."""
     if found["kind"] == "null":
         return tag("span", "null", class_="dim")
+    schema = tag("span", f"{found['schema']} ", class_="dim") if "schema" in found else None
+    if "decoded" in found:
+        return join([schema, tag("code", found["decoded"])])
     note = " … " + size(found["size"]) if found["cut"] else ""
     kind = tag("span", "base64 ", class_="dim") if found["kind"] == "bytes" else None
-    return join([kind, tag("code", found["text"]), tag("span", note, class_="dim") if note else None])
+    return join([schema, kind, tag("code", found["text"]), tag("span", note, class_="dim") if note else None])
 
 
 def further(found: Records, query: Mapping[str, str]) -> Safe | None:
@@ -227,6 +230,8 @@ def alone(topic: str, found: RecordRow) -> Safe:
 
 def whole(found: Text) -> Safe:
     """JSON is indented."""
+    if "decoded" in found and len(found["decoded"]) <= PRETTY_BYTES:
+        return join([tag("p", found["schema"], class_="dim"), tag("code", indented(found["decoded"]))])
     if found["kind"] == "json" and not found["cut"] and found["size"] <= PRETTY_BYTES:
         return tag("code", indented(found["text"]))
     return text(found)
