@@ -47,6 +47,10 @@ def log_uncommitted(error: KafkaError) -> None:
     _logger().warning("the last automatic commit failed, so records will be read again: %s", error)
 
 
+def log_refused_commit(error: KafkaError) -> None:
+    _logger().warning("automatic commits are refused, so a restart would read records again: %s", error)
+
+
 def log_raised_timeout(timeout_ms: float) -> None:
     text = "delivery_timeout_ms should be equal to or larger than linger_ms + request_timeout_ms; it is set to %.9g"
     _logger().warning(text, timeout_ms)

@@ -170,6 +170,21 @@ def test_a_last_commit_that_fails_is_logged(caplog: pytest.LogCaptureFixture) ->
     assert "the last automatic commit failed, so records will be read again" in caplog.text
 
 
+def test_automatic_commits_that_are_refused_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """No call raises the reason, and nothing would be committed for as long as the consumer reads."""
+    sim = cluster(1, partitions=1)
+    machine = joined(sim, EARLIEST._replace(auto_commit_interval_ms=100))
+    for phase, refused in enumerate([True, False, True]):
+        sim.group.refusals.clear()
+        sim.group.refusals.extend([ErrorCode.GROUP_AUTHORIZATION_FAILED] * 100 * refused)
+        for _ in range(5):
+            sim.logs[0].append(1)
+            sim.poll(machine, 5.0)
+            sim.run(0.2)
+        assert caplog.text.count("automatic commits are refused") == (2 if phase == 2 else 1)
+    assert "'g'" in caplog.text
+
+
 @pytest.mark.parametrize("last", [False, True], ids=["periodic", "last"])
 def test_a_coordinator_that_does_not_know_the_topic_yet_is_asked_again(last: bool) -> None:
     """It has just started. The offsets are not committed, and the consumer must not believe that they are."""

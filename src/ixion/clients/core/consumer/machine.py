@@ -27,7 +27,7 @@ from ixion.clients.core.consumer.buffer import Buffer
 from ixion.clients.core.consumer.commits import Commit, Committed, OffsetAndMetadata, OnCommit, as_offset
 from ixion.clients.core.consumer.coordinator import Coordinator
 from ixion.clients.core.consumer.errand import Errand
-from ixion.clients.core.consumer.errors import ConsumerUseError
+from ixion.clients.core.consumer.errors import CommitFailedError, ConsumerUseError, RebalanceInProgressError
 from ixion.clients.core.consumer.fetcher import Fetcher
 from ixion.clients.core.consumer.lookups import OffsetLookup
 from ixion.clients.core.consumer.membership import check_pattern, new_member
@@ -37,7 +37,7 @@ from ixion.clients.core.consumer.settings import ConsumerSettings, client_settin
 from ixion.clients.core.consumer.subscription import EARLIEST, LATEST, Subscription
 from ixion.clients.core.security import PLAINTEXT, Security
 from ixion.clients.faults import DisconnectedError, TimedOutError
-from ixion.clients.log import log_uncommitted
+from ixion.clients.log import log_refused_commit, log_uncommitted
 from ixion.clients.metadata import TopicPartition
 from ixion.language.model.errors import KafkaError
 
@@ -85,6 +85,7 @@ class ConsumerMachine:
         )
         self._errands: list[Errand] = []
         self._auto_commit: Commit | None = None  # under way
+        self._refusal = ""  # of automatic commits, as last logged
         self._finished = 0  # fetches that had been read at the last tick
         self._ticked_s = now_s
         self._is_inside = False  # the caller polls
@@ -439,6 +440,13 @@ class ConsumerMachine:
                 topics.update([place.topic for place in errand.times])
         self.client.cluster.want_only(topics, now_s)
 
+    def _note_refusal(self, fault: KafkaError | None) -> None:
+        """Log each refusal of automatic commits once, until one succeeds: no call raises it."""
+        message = "" if fault is None else fault.message
+        if fault is not None and message != self._refusal:
+            log_refused_commit(fault)
+        self._refusal = message
+
     def _end_commit(self, errand: Commit, now_s: float) -> None:
         if errand is self._auto_commit:
             self._auto_commit = None
@@ -446,6 +454,8 @@ class ConsumerMachine:
                 log_uncommitted(errand.fault)
             elif errand.fault is not None and errand.fault.code.retriable:
                 self._commit_s = min(self._commit_s, now_s + self.client.settings.retry_backoff_s)
+            elif not isinstance(errand.fault, CommitFailedError | RebalanceInProgressError):
+                self._note_refusal(errand.fault)
         if errand.fault is None:
             for place, committed in errand.offsets.items():
                 if place in self.subscription.assigned:
