@@ -15,6 +15,7 @@ from ixion.broker.log.config import DAY_MS, HOUR_MS, LogConfig, sibling_config
 from ixion.broker.log.log import Log
 from ixion.broker.log.manager import LogManager
 from ixion.broker.log.mover import MoveCancelledError, Mover
+from ixion.broker.log.partition_logs import Pair
 from ixion.broker.log.reader import read
 from ixion.broker.log.view import Bound
 from ixion.language.model.errors import ErrorCode, KafkaError
@@ -257,6 +258,53 @@ def test_a_deletion_during_a_move_leaves_nothing(pair: PairStage, at: int) -> No
     pair.start()
     assert pair.manager.logs == {}
     assert pair.manager.future_logs == {}
+
+
+def test_a_topic_that_is_made_anew_before_a_move_has_ended_stays(pair: PairStage) -> None:
+    """The copy has replaced the log, and is being flushed. The old folder has the name of the new topic's."""
+    pair.create_pair()
+    manager = pair.manager
+
+    class Late(Mover):
+        def _retire(self, pairs: list[Pair]) -> None:
+            manager.delete("orders", 0)
+            new = manager.create("orders", 0, bytes(15) + b"\2", manager.directories[0])
+            new.append_as_leader(batch(b"new"), 0)
+            super()._retire(pairs)
+
+    Late(manager, "orders", 0, manager.directories[1]).run()
+    assert stored(pair.log) == [(0, b"new")]
+    pair.manager.close()
+    pair.start()
+    assert stored(pair.log) == [(0, b"new")]
+    assert list(pair.manager.logs) == [("orders", 0)]
+
+
+def test_a_topic_that_is_deleted_takes_the_folders_that_a_move_left(pair: PairStage) -> None:
+    log, _ = pair.create_pair()
+    pair.manager.retire_replaced = lambda log: None  # type: ignore[method-assign]
+    pair.mover().run()
+    assert pair.log is not log
+    pair.manager.delete("orders", 0)
+    assert all(name.endswith("-delete") for names in pair.folders() for name in names)
+    assert pair.manager.replaced == {}
+
+
+def test_copies_of_a_deleted_topic_are_not_those_of_a_new_one(pair: PairStage) -> None:
+    """Their directory was offline when the topic was deleted."""
+    pair.create_pair()
+    manager = pair.manager
+    assert len(manager.of("orders", 0).make_copies(manager.directories[1])) == 2
+    manager.directories[1].state.take_offline("it burns")
+    manager.delete("orders", 0)
+    manager.abandon()
+    manager = pair.start()
+    assert len(manager.future_logs) == 2
+    new = manager.create("orders", 0, bytes(16), manager.directories[0])
+    new.append_as_leader(batch(b"new"), 0)
+    assert stored(pair.mover().run()) == [(0, b"new")]
+    assert manager.future_logs == {}
+    manager.close()
 
 
 # The sibling.

@@ -67,6 +67,7 @@ class LogManager:
         self.make_pool = make_pool
         self.logs: dict[TopicPartition, Log] = {}
         self.future_logs: dict[TopicPartition, Log] = {}
+        self.replaced: dict[TopicPartition, Log] = {}  # by moves; their folders still have the names of logs in use
         self.unreadable: dict[TopicPartition, str] = {}
         self.lost: set[TopicPartition] = set()  # logs whose directory has failed in this life
         self._preferred: dict[TopicPartition, LogDirectory] = {}  # directories of logs that do not exist yet
@@ -204,6 +205,10 @@ class LogManager:
         if folder in where.unloaded:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} was not loaded")
         aside = os.path.join(where.path, marked_folder_name(*key, STRAY))
+        with self.lock:
+            replaced = self.replaced.get(key)
+            if replaced is not None and replaced.folder == folder:
+                del self.replaced[key]
         try:
             self.files.rename(folder, aside)
         except OSError as error:
@@ -280,6 +285,17 @@ class LogManager:
             self.leave_behind(log)
             raise
         self.doomed_folders.add([doomed], self.clock_ms() + log.config.file_delete_delay_ms)
+
+    def retire_replaced(self, log: Log) -> None:
+        """As `retire`, for a log that a move has replaced. If a deletion has taken it meanwhile, its folder may be that
+        of a new topic of this name."""
+        key = (log.topic, log.partition)
+        with self.checkpoints.lock:  # no log is created meanwhile
+            with self.lock:
+                if self.replaced.get(key) is not log:
+                    return
+                del self.replaced[key]
+            self.retire(log)
 
     def leave_behind(self, log: Log) -> None:
         """Leaves the folder of a log that is no longer in use; the next start must recover it."""

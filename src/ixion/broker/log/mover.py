@@ -123,7 +123,7 @@ class Mover:
             for _, future in reversed(pairs):
                 future.flush()
             for current, _ in pairs:
-                self._manager.retire(current)
+                self._manager.retire_replaced(current)
         except KafkaError as error:
             for current, _ in pairs:
                 self._manager.leave_behind(current)

@@ -10,7 +10,7 @@ partitions have neither copies nor a sibling.
 2. A partition that moves is not compacted: the copy has old values of a key, and would miss the tombstone that deleted
    them.
 3. The sibling is in the directory of its partition, and moves with it. Both change their directory at the same moment.
-4. A deletion takes every log. A copy can only replace the log that it was made from.
+4. A deletion takes every log, also one that was just replaced. A copy can only replace the log that it was made from.
 5. A partition has failed if one of its logs in use has.
 6. An empty log replaces none that may be in a directory that is offline.
 
@@ -129,7 +129,8 @@ class PartitionLogs:
         manager = self._manager
         manager.delete_unloaded(self.keys)
         with manager.lock:
-            doomed = [*self.copies, *reversed(self.in_use)]
+            replaced = [manager.replaced.pop(key) for key in self.keys if key in manager.replaced]
+            doomed = [*self.copies, *replaced, *reversed(self.in_use)]
             for key in self.keys:
                 manager.future_logs.pop(key, None)
                 manager.logs.pop(key, None)
@@ -148,12 +149,16 @@ class PartitionLogs:
         """The logs in use that are not in `directory`, each with a copy there, which is new and empty if it was not
         there. KafkaError if the partition has no log."""
         manager = self._manager
-        if any(copy.directory is not directory.state for copy in self.copies):
+        if any(copy.directory is not directory.state or not self._is_of_use(copy) for copy in self.copies):
             self.drop_copies()
         if self.key not in manager.logs:
             name = f"{self.key[0]}-{self.key[1]}"
             raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"there is no log of {name} to move")
         return [(log, self._make_copy(log, directory)) for log in self.in_use if log.directory is not directory.state]
+
+    def _is_of_use(self, copy: Log) -> bool:
+        """False for a copy of a deleted topic's log, in a directory that was offline then: the new topic has none."""
+        return (copy.topic, copy.partition) in self._manager.logs
 
     def _make_copy(self, log: Log, directory: LogDirectory) -> Log:
         manager, key = self._manager, (log.topic, log.partition)
@@ -203,6 +208,7 @@ class PartitionLogs:
         for log, _ in pairs:
             key = (log.topic, log.partition)
             manager.logs[key] = manager.future_logs.pop(key)
+            manager.replaced[key] = log
 
     def drop_copies(self) -> None:
         """Deletes the copies; KafkaError if one cannot be renamed."""
