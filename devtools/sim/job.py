@@ -26,6 +26,8 @@ TIMES: Final[dict[str, Any]] = {
     "socket_connection_setup_timeout_ms": 1_500,
 }
 
+LARGEST_JUMP_S: Final = 600.0  # of a wall clock; a time to come of one broker is so much later for another
+
 
 class Job:
     def __init__(self, world: World, load: Load, chance: random.Random) -> None:

@@ -330,4 +330,15 @@ TWINS: Final = (
             Fault(14.322, "vanish", "follower", "1", 2.4976, ("t", 1)),
         ),
     ),
+    Kept(
+        "settings that changed while a broker started did not reach its logs",
+        *(110192, "directories", 16.0),
+    ),
+    Kept(
+        "(the check) records that a leader took while its clock was ahead are hidden by followers until then",
+        110376,
+        "nearest",
+        16.0,
+        (Fault(2.168, "clock", "leader", "2", 7.963, ("t", 1)),),
+    ),
 )

@@ -15,7 +15,7 @@ from typing import Any, Final
 from devtools.sim.broken import Broken
 from devtools.sim.clients import CLOSE_S, MEMBERS, Programs
 from devtools.sim.faces import Face
-from devtools.sim.job import TIMES, text
+from devtools.sim.job import LARGEST_JUMP_S, TIMES, text
 from devtools.sim.promises import Promises
 from ixion.clients import KafkaError
 from ixion.clients.admin.configs import Resource
@@ -31,7 +31,6 @@ LONG_LOCK_S: Final = 60.0
 SOON_S: Final = 10.0  # far less
 DELAY_S: Final = 5.0
 LAST_S: Final = 2.0  # that a member lives on with records in its hands
-LARGEST_JUMP_S: Final = 600.0  # of a wall clock; a due time of one broker is so much later for another
 AFTERWARDS_S: Final = 3.0
 PROBES: Final = 3
 NOT_KNOWN: Final = -1

@@ -6,11 +6,13 @@ import asyncio
 import threading
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ixion.broker.log.config import LogConfig
 from ixion.broker.log.prepare import Origin
 from ixion.broker.metadata.errors import ConnectionLostError
 from ixion.broker.metadata.image import BrokerImage, ClusterImage, TopicImage
@@ -489,6 +491,24 @@ def test_settings_that_change_while_a_topic_is_taken_in_are_not_lost(
     member.run(metadata(shown(0)))
     assert member.image.topics["t"].config == {"retention.ms": "7"}
     assert not member.image.early_configs
+
+
+@pytest.mark.parametrize("ask", ["roles", "metadata"])
+def test_settings_that_change_while_the_broker_starts_reach_the_logs_that_are_open(member: Member, ask: str) -> None:
+    """Found by seed 110192 of the simulator: the image had the new settings, so the notice of them was no news."""
+    world = member.world
+
+    def config_of(topic: str) -> LogConfig:
+        given = member.image.topic_config(topic) or {}
+        return replace(world.config, retention_ms=int(given.get("retention.ms", -1)))
+
+    world.logs.config_of = config_of
+    member.image.early_configs["t"] = {"retention.ms": "9"}
+    log = world.logs.create("t", 0, TOPIC_ID)
+    assert log.config.retention_ms == 9
+    member.run(roles(state(leader=2)) if ask == "roles" else metadata(shown(0)))
+    assert log.config.retention_ms == 1
+    assert not member.image.change_topic_config("t", {"retention.ms": "1"}), "the notice is no news"
 
 
 @pytest.mark.parametrize("is_known", [False, True], ids=["new", "recreated"])

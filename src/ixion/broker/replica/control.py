@@ -211,7 +211,14 @@ class Control:
                 raise fault
 
     async def _read_early(self, name: str) -> None:
-        self._image.early_configs[name] = await self._read_config(name)
+        """The start of this broker has read them, too, and opened logs with what they were then. No notice will be
+        news to the image after this."""
+        config = await self._read_config(name)
+        early = self._image.early_configs
+        has_changed = early.get(name, config) != config
+        early[name] = config
+        if has_changed:
+            self._replicas.reconfigure(name)
 
     def log_ends(self, keys: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """The last leader epoch and the end of each log; logs in an offline directory are left out."""
