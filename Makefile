@@ -19,7 +19,7 @@ TOOLS := .venv/.ready .venv/.built
 
 .DEFAULT_GOAL := help
 EVERYDAY := run quick test check format
-.PHONY: $(EVERYDAY) help build test-compiled test-interpreted first-hour fuzz sim soak soak-cluster soak-kill soak-crowd soak-amplify soak-hostile soak-features soak-lake soak-catalogs soak-delay soak-faults judges judges-move judges-matrix judges-differential apps support bench site dist lock clean
+.PHONY: $(EVERYDAY) help build test-compiled test-interpreted first-hour fuzz sim soak soak-cluster soak-kill soak-crowd soak-amplify soak-hostile soak-features soak-lake spark-versions soak-catalogs soak-delay soak-faults judges judges-move judges-matrix judges-differential apps support bench site dist lock clean
 
 help: ## show this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { line = sprintf("  %-19s %s\n", $$1, $$2); \
@@ -105,6 +105,9 @@ soak-features: $(TOOLS) ## run every pair of settings, clients and faults for an
 
 soak-lake: $(TOOLS) ## kill parts of a pipeline into three kinds of tables; each record must arrive exactly once
 	$(BIN)/python -m tests.pipelines.soak $(ARGS)
+
+spark-versions: .venv/.ready ## install several versions of Spark and run the data source and a pipeline on each   ARGS="4.3.0"
+	PYTHONPATH=$(CURDIR)/src $(BIN)/python -m tests.pipelines.on_version $(ARGS)
 
 soak-catalogs: $(TOOLS) ## run a pipeline into tables of a REST catalog and of a PostgreSQL catalog
 	$(BIN)/python -m tests.pipelines.catalogs

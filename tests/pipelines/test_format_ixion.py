@@ -110,6 +110,7 @@ def test_aborted_records_are_left_out_on_request(lab: Lab) -> None:
     ("options", "said"),
     [
         ({"startingOffset": "earliest"}, "has no option startingoffset; did you mean startingOffsets?"),
+        ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger is for streams"),
         ({"startingOffsets": "latest"}, "startingOffsets=latest leaves a batch query nothing to read"),
         ({"kafka.security.protocol": "SSL"}, "has no option kafka.security.protocol"),
         ({"startingOffsets": '{"TOPIC": {"0": 1}}'}, "startingOffsets leaves out"),

@@ -9,6 +9,7 @@ import pytest
 from ixion.pipelines.errors import PipelineError
 from tests.pipelines.crash import crash_after_a_batch, crash_before
 from tests.pipelines.support import Lab, column, parquet_rows
+from tests.spark_source.sinking import committed
 
 FORMAT = '[format]\ntype = "json"\nschema = "n INT, half INT"\n'
 PARQUET = '[[sinks]]\ntype = "parquet"\npath = "out"\npartition_by = ["half"]\n'
@@ -119,6 +120,20 @@ def test_a_repeated_batch_in_a_topic_can_be_recognised(lab: Lab, monkeypatch: py
     for half in (0, 1):  # the order within a key is that of the source
         of_key = [row for row in seen if row.endswith(f'"half":{half}}}')]
         assert of_key == [row for row in expected if row.endswith(f'"half":{half}}}')]
+
+
+def test_a_repeated_batch_in_a_topic_is_there_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = f"{lab.topic}-clean"
+    text = f'{FORMAT}[[sinks]]\ntype = "topic"\ntopic = "{target}"\nkey = "half"\nexactly_once = true\n' + PARQUET
+    lab.send(*sent(10), *sent(1))  # row 0 is there twice, and is to stay there twice
+    with crash_after_a_batch(monkeypatch):
+        lab.run(text)
+    lab.run(text)
+    lab.send(*sent(2))
+    lab.run(text)
+    expected = [f'{{"n":{n},"half":{n % 2}}}' for n in (*range(10), 0, 0, 1)]
+    assert committed(lab.bootstrap, target) == sorted(expected)
+    assert len(lab.rows()) == 13
 
 
 def test_two_pipelines_share_a_topic_and_a_table(lab: Lab) -> None:

@@ -43,6 +43,31 @@ def test_the_least_file_has_sensible_defaults() -> None:
     assert spec.checkpoint == "/home/eva/.ixion/orders"
 
 
+@pytest.mark.parametrize(
+    ("line", "more", "reader"),
+    [
+        ((4, 0), "", "connector"),
+        (None, "", "connector"),
+        ((4, 1), "", "ixion"),
+        ((4, 1), "max_records_per_batch = 5", "connector"),
+        ((4, 2), "max_records_per_batch = 5", "ixion"),
+        ((4, 3), 'options = { "kafka.security.protocol" = "SSL" }', "connector"),
+        ((4, 3), 'reader = "connector"', "connector"),
+    ],
+)
+def test_the_reader_is_one_that_the_installed_spark_has(
+    monkeypatch: pytest.MonkeyPatch, line: tuple[int, int] | None, more: str, reader: str
+) -> None:
+    monkeypatch.setattr("ixion.pipelines.spec.source.spark_line", lambda: line)
+    text = LEAST.replace('topics = ["orders"]', f'topics = ["orders"]\n{more}')
+    spec = read_spec(text, file="orders.toml", folder=Path("/home/eva"))
+    assert (spec.source.reader, spec.needs_connector()) == (reader, reader == "connector")
+    copy = '[[sinks]]\ntype = "topic"\ntopic = "copy"\n'
+    for how, needs in (("", True), ("exactly_once = true\n", reader == "connector")):
+        spec = read_spec(f"{text}{copy}{how}", file="orders.toml", folder=Path("/home/eva"))
+        assert spec.needs_connector() == needs
+
+
 def test_every_kind_of_step() -> None:
     steps = """
 [tables.customers]

@@ -65,7 +65,7 @@ def test_where_it_begins(name: str, value: str, edge: Edge) -> None:
         ({"startingTimestamp": "noon"}, "startingTimestamp is a number of milliseconds, not 'noon'"),
         ({"assign": '{"a": [0]}'}, "exactly one of subscribe, subscribePattern, assign must be given, not 2"),
         ({"startingOfsets": "earliest"}, "has no option startingOfsets; did you mean startingOffsets?"),
-        ({"maxOffsetsPerTrigger": "5"}, "Spark 4.0 lets no Python source limit a batch"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger is a whole number above 0"),
         ({"kafka.ssl.key": "x"}, "of Kafka's own settings it takes kafka.bootstrap.servers, kafka.isolation.level"),
     ],
 )

@@ -29,7 +29,7 @@ NAMES: Final = (
     *SUBSCRIPTIONS,
     *("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp", "startingOffsetsByTimestampStrategy"),
     *("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"),
-    *("includeHeaders", "failOnDataLoss", "minPartitions", "maxRecordsPerPartition"),
+    *("includeHeaders", "failOnDataLoss", "minPartitions", "maxRecordsPerPartition", "maxOffsetsPerTrigger"),
     "timeoutSeconds",
 )
 
@@ -62,6 +62,7 @@ class Options(NamedTuple):
     fail_on_data_loss: bool
     min_partitions: int
     max_records_per_partition: int
+    max_offsets_per_trigger: int
     timeout_s: float
     partition_bytes: int
 
@@ -94,6 +95,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         fail_on_data_loss=read_switch(found, "failOnDataLoss", True),
         min_partitions=read_number(found, "minPartitions"),
         max_records_per_partition=read_number(found, "maxRecordsPerPartition"),
+        max_offsets_per_trigger=read_number(found, "maxOffsetsPerTrigger"),
         timeout_s=float(read_number(found, "timeoutSeconds") or 60),
         partition_bytes=read_number(found, "kafka.max.partition.fetch.bytes") or PARTITION_BYTES,
     )
@@ -103,8 +105,6 @@ def unknown(name: str) -> str:
     if name.lower().startswith("kafka."):
         kept = ", ".join(known for known in NAMES if known.startswith("kafka."))
         return f"format('ixion') has no option {name}; of Kafka's own settings it takes {kept}"
-    if name.lower() in ("maxoffsetspertrigger", "minoffsetspertrigger"):
-        return f"format('ixion') has no option {name}: Spark 4.0 lets no Python source limit a batch"
     near = get_close_matches(name, NAMES, n=1)
     return f"format('ixion') has no option {name}" + (f"; did you mean {near[0]}?" if near else "")
 

@@ -3,16 +3,19 @@
 Planning runs once in a process beside the driver, reading in a worker per task, so readers are pickled and hold options
 only. A stream's offsets are those of the connector, topic -> partition -> next offset.
 
-When Spark 4.0 asks a Python source for the latest offset, it does not say how far the query has read or which trigger
-it has, and it ends an `availableNow` query after the first answer. So a batch cannot be limited, and
-`maxOffsetsPerTrigger` is refused: with it, `availableNow` would end before everything is read.
+When Spark 4.0 or 4.1 asks a Python source for the latest offset, it does not say how far the query has read or which
+trigger it has, and it ends an `availableNow` query after the first answer. So a batch cannot be limited, and
+`maxOffsetsPerTrigger` is refused: with it, `availableNow` would end before everything is read. Spark 4.2 says both;
+`admission` has the reader for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
 
+import pyspark
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -38,6 +41,7 @@ from ixion.spark.split import split
 if TYPE_CHECKING:
     import pyarrow
 
+CAN_LIMIT: Final = find_spec("pyspark.sql.streaming.datasource") is not None  # from Spark 4.2 on
 SCHEMA = "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int"
 HEADERS = "headers array<struct<key: string, value: binary>>"
 
@@ -65,7 +69,17 @@ class IxionDataSource(DataSource):
         return BatchReader(read_options(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        return StreamReader(read_options(self.options))
+        options = read_options(self.options)
+        if CAN_LIMIT:
+            from ixion.spark.admission import LimitedStreamReader
+
+            return LimitedStreamReader(options)
+        if options.max_offsets_per_trigger:
+            text = "a Python source can limit a batch from Spark 4.2 on"
+            raise ValueError(
+                f"format('ixion') has no option maxOffsetsPerTrigger in Spark {pyspark.__version__}: {text}"
+            )
+        return StreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return BatchWriter(read_sink_options(self.options), schema, overwrite)
@@ -131,6 +145,8 @@ class StreamReader(DataSourceStreamReader):
 
 
 def check_batch(options: Options) -> None:
+    if options.max_offsets_per_trigger:
+        raise ValueError("maxOffsetsPerTrigger is for streams; maxRecordsPerPartition makes smaller tasks")
     start, end = options.start, options.end
     if start is not None and start.offsets is None and start.times is None and start.time_ms == LATEST:
         raise ValueError("startingOffsets=latest leaves a batch query nothing to read")

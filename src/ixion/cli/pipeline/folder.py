@@ -62,6 +62,7 @@ def run_folder(
                     **settings_of(conf),
                 },
                 jars=(*(jar for jar in jars.split(",") if jar), *(jar for spec in specs for jar in spec.spark.jars)),
+                connector=any(spec.needs_connector() for spec in specs),
                 verbose=verbose,
             )
         stack.callback(close_session, spark)

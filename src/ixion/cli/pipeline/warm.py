@@ -62,6 +62,7 @@ def warm_up(file: Path, conf: list[str], jars: str, verbose: bool) -> str:
                 formats=spec.formats() | {spec.format.type},
                 conf={**spec.spark.conf, **settings_of(conf)},
                 jars=(*(jar for jar in jars.split(",") if jar), *spec.spark.jars),
+                connector=spec.needs_connector(),
                 class_archive="note",
                 verbose=verbose,
             )

@@ -32,6 +32,7 @@ from ixion.pipelines.errors import PipelineError
 from ixion.pipelines.formats.added_columns import HIDDEN
 from ixion.pipelines.formats.parse import accepted, quarantined
 from ixion.pipelines.sinks.base import Batch, Writer
+from ixion.pipelines.spark.observed import observed
 from ixion.pipelines.spec.pipeline import Expectation
 
 COUNT_S: Final = 5.0  # counts are complete when a write ends, or some milliseconds later
@@ -251,4 +252,4 @@ def _counted(observation: Observation, frame: DataFrame, columns: Mapping[str, C
         if time.monotonic() > end:
             return frame.agg(*(column.alias(name) for name, column in columns.items())).collect()[0].asDict()
         time.sleep(0.01)
-    return dict(observation.get)
+    return observed(observation)

@@ -9,7 +9,7 @@ from ixion.pipelines.sinks.console import ConsoleWriter
 from ixion.pipelines.sinks.delta import DeltaWriter
 from ixion.pipelines.sinks.iceberg import IcebergWriter
 from ixion.pipelines.sinks.parquet import ParquetWriter
-from ixion.pipelines.sinks.topic import TopicWriter
+from ixion.pipelines.sinks.topic import ExactTopicWriter, TopicWriter
 from ixion.pipelines.sinks.upsert import UpsertWriter
 from ixion.pipelines.spark.hadoop_files import Files
 from ixion.pipelines.spec.sinks import Sink, TableSink, TopicSink
@@ -17,7 +17,7 @@ from ixion.pipelines.spec.sinks import Sink, TableSink, TopicSink
 
 def make_writer(sink: Sink, spark: SparkSession) -> Writer:
     if isinstance(sink, TopicSink):
-        return TopicWriter(sink)
+        return ExactTopicWriter(sink) if sink.exactly_once else TopicWriter(sink)
     if not isinstance(sink, TableSink):
         return ConsoleWriter(sink)
     return make_table(sink, spark)

@@ -1,4 +1,4 @@
-"""At least once into another topic, with headers by which a reader can skip repeated rows.
+"""Into another topic: at least once with headers by which a reader can skip repeated rows, or exactly once.
 
 Spark's Kafka sink has no transactions: a batch that fails and is repeated leaves rows of both attempts in the topic.
 So every record has two headers, the same in every attempt:
@@ -9,6 +9,9 @@ So every record has two headers, the same in every attempt:
 Two records with the same two headers are one row. In Spark, `once` keeps the first of each; other readers can do the
 same. The rows of a key keep their order. Rows must not contain random values (`rand()`, `uuid()`), or their hashes
 differ.
+
+`exactly_once` writes by our own data source, which writes each batch in one transaction and knows those that it has
+written (`ixion.spark.commit`). There, readers of committed records see each row once, without these headers.
 """
 
 from __future__ import annotations
@@ -43,10 +46,37 @@ class TopicWriter:
         records.write.format("kafka").option("topic", self.sink.topic).options(**options).save()
 
 
-def to_records(frame: DataFrame, sink: TopicSink, batch: Batch) -> DataFrame:
+class ExactTopicWriter:
+    is_table = True
+
+    def __init__(self, sink: TopicSink) -> None:
+        self.sink: Final = sink
+
+    def has(self, batch: Batch) -> bool:  # noqa: ARG002 - the data source compares the rows of a repeated batch
+        return False
+
+    def knows(self, pipeline: str) -> bool:  # noqa: ARG002 - a topic cannot be asked
+        return False
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        options = {
+            **self.sink.options,
+            "kafka.bootstrap.servers": self.sink.bootstrap,
+            "topic": self.sink.topic,
+            "txnAppId": batch.writer,
+            "txnVersion": str(batch.number),
+        }
+        key_and_value(frame, self.sink).write.format("ixion").options(**options).mode("append").save()
+
+
+def key_and_value(frame: DataFrame, sink: TopicSink) -> DataFrame:
     value = F.col(sink.value) if sink.value else F.to_json(F.struct(*frame.columns))
     key = F.col(sink.key).cast("string") if sink.key else F.lit(None).cast("string")
-    records = frame.select(_bytes(key).alias("key"), _bytes(value).alias("value"))
+    return frame.select(_bytes(key).alias("key"), _bytes(value).alias("value"))
+
+
+def to_records(frame: DataFrame, sink: TopicSink, batch: Batch) -> DataFrame:
+    records = key_and_value(frame, sink)
     # All rows of a key go to one task, which keeps their order; rows without a key are spread by their value.
     spread = F.when(F.col("key").isNull(), F.col("value"))
     placed = records.withColumns({"spread": spread, "place": F.monotonically_increasing_id()})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import logging
 import os
 import re
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ixion.pipelines.errors import NoSparkError, PipelineError
+from ixion.pipelines.installed import pyspark
 from ixion.pipelines.spark import jars as jar_files
 from ixion.pipelines.spark.class_archive import Archive, archive_for, make_archive, make_in_background
 from ixion.pipelines.spark.java_classes import java_class, keep_classes
@@ -87,16 +87,25 @@ def open_session(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     jars: Iterable[str] = (),
+    connector: bool = True,
     class_archive: ClassArchive = "use",
     verbose: bool = False,
 ) -> SparkSession:
-    """A session with the Kafka connector and the jars for FORMATS (of tables and records); CONF overrides everything.
+    """A session with the jars for FORMATS (of tables and records); CONF overrides everything.
 
+    CONNECTOR: with Spark's Kafka connector; else only with the client by which a pipeline asks about topics.
     CLASS_ARCHIVE: start the JVM with a class archive if there is one (see `class_archive`). With "note", if there is
     none, its classes are noted, and `close_session` creates one from them.
     """
     return Starting(
-        name, formats=formats, master=master, conf=conf, jars=jars, class_archive=class_archive, verbose=verbose
+        name,
+        formats=formats,
+        master=master,
+        conf=conf,
+        jars=jars,
+        connector=connector,
+        class_archive=class_archive,
+        verbose=verbose,
     ).session()
 
 
@@ -115,6 +124,7 @@ class Starting:
         master: str | None = None,
         conf: Mapping[str, str] | None = None,
         jars: Iterable[str] = (),
+        connector: bool = True,
         class_archive: ClassArchive = "use",
         short: bool = False,
         verbose: bool = False,
@@ -124,11 +134,14 @@ class Starting:
         self._verbose: Final = verbose
         self._java: Final = need_java()
         need_master(self._master)
-        home, version = _pyspark()
+        installed = pyspark()
+        if installed is None:
+            raise NoSparkError()
+        home, version = installed
         self._home: Final = home
         formats = set(formats)
         carried = self._home / "jars"
-        self._found: Final = jar_files.find(jar_files.needed(version, formats), jars, carried)
+        self._found: Final = jar_files.find(jar_files.needed(version, formats, connector=connector), jars, carried)
         here = is_one_process(self._master) and not _has_jvm()
         self._on_class_path: Final = [file for file in self._found.files if here and ":" not in file]
         shipped = replace(
@@ -225,6 +238,7 @@ def start_spark(
         master=master or spec.spark.master,
         conf={**spec.spark.conf, **(conf or {})},
         jars=(*jars, *spec.spark.jars),
+        connector=spec.needs_connector(),
         class_archive="off" if not spec.spark.class_archive else "note" if make_archive else "use",
         short=short,
         verbose=verbose,
@@ -247,21 +261,10 @@ def opened(starting: Starting) -> Iterator[SparkSession]:
     close_session(spark, make="later")
 
 
-def _pyspark() -> tuple[Path, str]:
-    """Folder and version of pyspark, which is not imported."""
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise NoSparkError()
-    home = Path(found.origin).parent
-    version = re.search(r"""__version__.*["']([\d.]+)""", (home / "version.py").read_text())
-    assert version is not None, f"{home} has no version"
-    return home, version[1]
-
-
 def _has_jvm() -> bool:
     """Whether pyspark has a JVM in this process."""
-    pyspark: Any = sys.modules.get("pyspark")
-    return pyspark is not None and pyspark.SparkContext._gateway is not None
+    imported: Any = sys.modules.get("pyspark")
+    return imported is not None and imported.SparkContext._gateway is not None
 
 
 def close_session(spark: SparkSession, *, make: Literal["no", "later", "now"] = "no") -> bool:

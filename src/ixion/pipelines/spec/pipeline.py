@@ -10,7 +10,7 @@ from typing import Any
 from ixion.pipelines.spec.catalogs import CatalogSpec
 from ixion.pipelines.spec.format import FormatSpec
 from ixion.pipelines.spec.lineage import LineageSpec
-from ixion.pipelines.spec.sinks import Sink, TableSink
+from ixion.pipelines.spec.sinks import Sink, TableSink, TopicSink
 from ixion.pipelines.spec.source import SourceSpec
 from ixion.pipelines.spec.steps import Step, TableSpec
 
@@ -48,6 +48,11 @@ class PipelineSpec:
     spark: SparkSpec = field(default_factory=SparkSpec)
     folder: Path = field(default_factory=Path)  # Python steps are imported from here
     rules: Mapping[str, Any] = field(default_factory=dict, repr=False)  # format, steps, expectations (see `spec.rules`)
+
+    def needs_connector(self) -> bool:
+        """Whether Spark's Kafka connector reads or writes a topic."""
+        written = [sink for sink in self.sinks if isinstance(sink, TopicSink)]
+        return self.source.reader == "connector" or not all(sink.exactly_once for sink in written)
 
     def formats(self) -> set[str]:
         """The formats of all tables that are read or written, and the drivers of catalogs: they need jars."""

@@ -43,6 +43,7 @@ class TopicSink:
     bootstrap: str
     key: str | None = None
     value: str | None = None
+    exactly_once: bool = False  # by format("ixion"); else at least once, by Spark's connector
     options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold passwords
 
     @property
@@ -69,7 +70,7 @@ def read_sink(section: Section, bootstrap: str, options: Mapping[str, str], reso
         section.only("type", "rows")
         return ConsoleSink(rows=section.number("rows") or 20)
     if kind == "topic":
-        section.only("type", "topic", "bootstrap", "key", "value", "options")
+        section.only("type", "topic", "bootstrap", "key", "value", "exactly_once", "options")
         own = section.optional_text("bootstrap")
         shared = {} if own else {name: value for name, value in options.items() if name.startswith("kafka.")}
         return TopicSink(
@@ -77,6 +78,7 @@ def read_sink(section: Section, bootstrap: str, options: Mapping[str, str], reso
             bootstrap=own or bootstrap,
             key=section.optional_text("key"),
             value=section.optional_text("value"),
+            exactly_once=section.flag("exactly_once", False),
             options={**shared, **expanded(section, "options")},
         )
     return read_table(section, kind, resolve, (*SETTINGS, "evolve", "renames"))

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from ixion.pipelines.installed import spark_line
 from ixion.pipelines.spec.section import Section
 
+COMPLETE: Final = (4, 0)  # the last line of Spark whose connector is published with all that it needs
+LIMITS_SOURCES: Final = (4, 2)  # the first one that lets a Python source limit its batches
 # Metadata of a record; each becomes the column kafka_NAME.
 META_COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "key_bytes", "headers", "tombstone")
 
@@ -76,19 +79,21 @@ def read_source(section: Section) -> SourceSpec:
 
 
 def _reader(section: Section) -> Literal["connector", "ixion"]:
-    """`auto` takes the connector: it can do more, a run with it begins with a second less of processor time, and with
-    records of 1 KB it stays ahead. The other one is faster for many small records (docs/pipelines.md has figures)."""
-    if section.choice("reader", ("auto", "connector", "ixion"), "auto") != "ixion":
-        return "connector"
-    if "max_records_per_batch" in section:
-        section.fail(
-            "reader ixion has no max_records_per_batch: Spark cannot limit a Python source; use reader connector",
-            "reader",
-        )
-    given = section.text_map("options")
-    if given.get("kafka.security.protocol", "PLAINTEXT").upper() != "PLAINTEXT":
-        section.fail("reader ixion has neither TLS nor SASL; use reader connector", "reader")
-    return "ixion"
+    """`auto` takes the connector where a complete one is published: it can do more, a run with it begins with a second
+    less of processor time, and with records of 1 KB it stays ahead. The other one is faster for many small records
+    (docs/pipelines.md has figures)."""
+    choice = section.choice("reader", ("auto", "connector", "ixion"), "auto")
+    line = spark_line() or COMPLETE
+    refusal = None
+    if "max_records_per_batch" in section and line < LIMITS_SOURCES:
+        refusal = "has no max_records_per_batch: Spark cannot limit a Python source before 4.2"
+    elif section.text_map("options").get("kafka.security.protocol", "PLAINTEXT").upper() != "PLAINTEXT":
+        refusal = "has neither TLS nor SASL"
+    if choice == "auto":
+        choice = "connector" if line <= COMPLETE or refusal else "ixion"
+    if choice == "ixion" and refusal:
+        section.fail(f"reader ixion {refusal}; use reader connector", "reader")
+    return "ixion" if choice == "ixion" else "connector"
 
 
 def expanded(section: Section, name: str, *, leave: tuple[str, ...] = ()) -> dict[str, str]:

@@ -86,6 +86,7 @@ partition_by = ["day"]
 # type = "topic"
 # topic = "{name}-clean"
 # key = "order_id"
+# exactly_once = true                   # each batch in one transaction; without it, a repeated batch is there twice
 
 # [quarantine]
 # path = "lake/{name}_quarantine"
