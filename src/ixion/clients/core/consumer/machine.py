@@ -100,7 +100,8 @@ class ConsumerMachine:
     ) -> None:
         """Topics by name, or all whose names match. KafkaError, ConsumerUseError or ValueError if it cannot."""
         if isinstance(topics, re.Pattern):
-            topics, pattern = None, topics
+            pattern = topics
+            topics = None  # apart: mypyc gives both the type of the None
         if isinstance(pattern, str):
             check_pattern(pattern)
         if pattern is None and (isinstance(topics, str) or not topics):
