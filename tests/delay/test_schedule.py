@@ -138,6 +138,8 @@ def test_a20_a_batch_of_delayed_records_costs_the_partition_a_header(world: Dela
         ([("x-deliver-at", b"2024-01-01T00:00:00")], "neither milliseconds nor a time"),
         ([("x-deliver-at", b"9999-12-31T23:59:59Z")], "delivery.delay.max.ms"),
         ([("x-deliver-at", b"soon")], "neither milliseconds nor a time"),
+        ([("x-deliver-at", b"tomorrow")], "is 'tomorrow', neither milliseconds nor a time"),
+        ([("x-deliver-after-ms", b"ten days")], "is 'ten days', not a number of milliseconds"),
         ([("x-deliver-later", b"1")], "not a header of delayed delivery"),
         ([("x-schedule-i", b"1")], "not a header of delayed delivery"),
         ([("x-schedule-id", b"a")], "needs x-deliver-after-ms"),

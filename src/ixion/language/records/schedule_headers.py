@@ -201,11 +201,12 @@ def begin(wish: Wish, now_ms: int, max_delay_ms: int) -> None:
 
 
 def number_of(value: bytes) -> int:
-    """A number of at least 0, as digits or as eight bytes; -1 if it is neither."""
+    """A number of at least 0, as digits or as eight bytes; -1 if it is neither. Eight letters are none: as milliseconds
+    they would be 73 million years."""
     if value.isdigit():
         number = int(value) if len(value) <= MOST_DIGITS else MAX_I64
         return min(number, MAX_I64)
-    if len(value) == 8:
+    if len(value) == 8 and not (value.isascii() and value.decode("ascii").isprintable()):
         return max(int.from_bytes(value, "big", signed=True), -1)
     return -1
 
