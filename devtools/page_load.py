@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 
 from confluent_kafka import Producer
 
+from ixion.cli.main import build_kind
 from ixion.clients import Admin, NewTopic
 from ixion.clients.metadata import TopicPartition
 from ixion.testing import Broker
@@ -55,12 +56,11 @@ class Turns:
     """The longest turns of the loop, and how many were longer than `LONG_NS`."""
 
     def __init__(self) -> None:
-        self.count = 0
-        self.long = 0
-        self.longest: list[tuple[int, str]] = []
+        self.reset()
 
     def reset(self) -> None:
-        self.__init__()  # type: ignore[misc]
+        self.count = self.long = 0
+        self.longest: list[tuple[int, str]] = []
 
     def watch(self) -> None:
         """Every callback of the loop runs under a `StallWatch`. Its class is compiled in a compiled broker, which then
@@ -88,6 +88,8 @@ def name_of(callback: Callable[..., Any]) -> str:
 
 def serve() -> None:
     """The broker's process: it answers each line on its standard input with its figures since the line before."""
+    if build_kind() == "compiled":
+        raise SystemExit("turns can be measured in an interpreted broker only: run this in a tree that is not compiled")
     turns = Turns()
     turns.watch()
     settings = {"auto.create.topics.enable": False}
@@ -256,8 +258,6 @@ def main() -> None:
 
 
 def report(chosen: argparse.Namespace, rows: list[str]) -> str:
-    from ixion.cli.main import build_kind
-
     lines = [
         "# What the live page costs",
         "",

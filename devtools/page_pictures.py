@@ -1,6 +1,7 @@
 """Takes the pictures of docs/page.md: a broker with some traffic, and a Chromium that looks at its live page.
 
-    python -m devtools.page_pictures
+    python -m devtools.page_pictures                 # all of them
+    python -m devtools.page_pictures wheel access    # some
 
 Look at them before you commit them.
 """
@@ -9,12 +10,13 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -48,7 +50,7 @@ PICTURES: Final = (
     Picture("topics", "/topics", (1280, 420)),
     Picture("topic", "/topics/orders", (1280, 720), dark=False),
     Picture("records", "/topics/orders/records?limit=20&filter=value.total+%3E+50", (1280, 620)),
-    Picture("record", "/topics/orders/3/10", (1280, 480)),
+    Picture("record", "/topics/orders/3/10", (1280, 540)),
     Picture("groups", "/groups", (1280, 420)),
     Picture("group", "/groups/billing", (1280, 560), dark=False),
     Picture("queue", "/groups/packers", (1280, 560)),
@@ -100,7 +102,8 @@ class Traffic:
                 producer.produce("orders", json.dumps(order), f"c-{number % 997}", headers=[("trace", trace)])
                 producer.produce("clicks", f"/product/{random.randint(1, 500)}", f"s{number % 313}")
             after_ms = str(int(random.expovariate(1 / random.choice((20_000, 600_000, 20_000_000)))))
-            producer.produce("jobs", b"remind the customer", headers=[("x-deliver-after-ms", after_ms)])
+            later: list[tuple[str, str | bytes | None]] = [("x-deliver-after-ms", after_ms)]
+            producer.produce("jobs", b"remind the customer", f"c-{number % 997}", headers=later)
             producer.poll(0)
         producer.flush(10)
 
@@ -130,6 +133,11 @@ def others(bootstrap: str, folder: Path) -> Iterator[None]:
         payments.commit_transaction(30)
         taker.poll(10)
         payments.begin_transaction()
+        for number in range(60):
+            payments.produce("payments", json.dumps({"payment": number, "amount": number * 7}), f"p{number}")
+        payments.commit_transaction(30)
+        taker.poll(10)  # and holds what it got
+        payments.begin_transaction()
         payments.produce("payments", b"not yet")
         payments.flush(10)
         audit.commit(offsets=[TopicPartition("orders", each, 40) for each in range(12)], asynchronous=False)
@@ -147,7 +155,7 @@ def pipeline(folder: Path) -> None:
             bad = random.choice((0, 0, 3, 11))
             batch = BatchFigures(
                 batch=number,
-                ended=datetime.now(UTC).isoformat(),
+                ended=(datetime.now(UTC) - timedelta(minutes=9 - number)).isoformat(),
                 rows_in=1200 + number * 37,
                 rows_out=1200 + number * 37 - bad,
                 quarantined=bad,
@@ -205,12 +213,13 @@ def address(broker: Broker, path: str) -> str:
 
 
 def take(page: Page, picture: Picture) -> None:
+    if picture.path == "/wheel":
+        page.wait_for("recent.length > 8")
     if picture.name == "reset":
         page.look("document.querySelector('form[data-act]').requestSubmit()")
         page.wait_for("document.querySelectorAll('#changes tr').length > 3")
     if picture.name == "wheel":
         # A bucket with tasks some seconds away, and a moment at which something falls.
-        page.wait_for("recent.length > 8")
         page.look(
             "(() => { const full = (count) => count > 2;"
             " const ring = now.levels.findIndex((level, at) => at > 2 && level.counts.some(full));"
@@ -221,13 +230,16 @@ def take(page: Page, picture: Picture) -> None:
 
 
 def main() -> None:
+    chosen = set(sys.argv[1:])
     FOLDER.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="ixion-pictures-")) / "orders-to-delta"
     settings = {"listeners": "PLAINTEXT://127.0.0.1:9092", "web.pipelines": folder}
     with Broker(settings, metrics=True) as broker, Browser.start() as browser:
-        with Broker(SECURED, metrics=True) as secured:
-            sign_in(browser, secured)
-        brokers(browser)
+        if not chosen or chosen & {"sign-in", "access"}:
+            with Broker(SECURED, metrics=True) as secured:
+                sign_in(browser, secured)
+        if not chosen or "brokers" in chosen:
+            brokers(browser)
         for name, partitions in (("orders", 12), ("clicks", 12), ("payments", 3)):
             broker.create_topic(name, partitions)
         broker.create_topic("jobs", 2, delivery_delay_mode="record")
@@ -238,7 +250,7 @@ def main() -> None:
             late = Traffic(broker.bootstrap, consumers=3)
             time.sleep(WARM_UP_S / 2)
             with contextmanager(others)(broker.bootstrap, folder):
-                for picture in PICTURES:
+                for picture in (each for each in PICTURES if not chosen or each.name in chosen):
                     page = browser.open(address(broker, picture.path), size=picture.size, dark=picture.dark)
                     take(page, picture)
                     print(FOLDER / f"{picture.name}.png", *page.complaints)
