@@ -290,6 +290,21 @@ def test_a_topic_that_is_deleted_takes_the_folders_that_a_move_left(pair: PairSt
     assert pair.manager.replaced == {}
 
 
+def test_no_log_is_created_while_folders_of_its_name_are_renamed(pair: PairStage) -> None:
+    log, _ = pair.create_pair()
+    manager = pair.manager
+    logs = manager.of("orders", 0)
+    held: list[bool] = []
+    logs.make_copies(manager.directories[1])
+    pair.files.meddle = lambda _: held.append(manager.checkpoints.lock._is_owned())  # type: ignore[attr-defined]
+    logs.drop_copies()
+    assert len(held) > 1
+    manager.replaced["orders", 0] = log
+    manager.retire_replaced(log)
+    assert len(held) > 3
+    assert all(held)
+
+
 def test_copies_of_a_deleted_topic_are_not_those_of_a_new_one(pair: PairStage) -> None:
     """Their directory was offline when the topic was deleted."""
     pair.create_pair()

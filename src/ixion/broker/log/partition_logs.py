@@ -211,21 +211,28 @@ class PartitionLogs:
             manager.replaced[key] = log
 
     def drop_copies(self) -> None:
-        """Deletes the copies; KafkaError if one cannot be renamed."""
+        """Deletes the copies; KafkaError if one cannot be renamed.
+
+        No log is created meanwhile: a copy may have its final name already, which a new topic's log would take.
+        """
         manager = self._manager
-        with manager.lock:
-            copies = self.copies
-            for key in self.keys:
-                manager.future_logs.pop(key, None)
+        doomed: list[str] = []
         fault: KafkaError | None = None
-        for copy in copies:
-            copy.abandon()
-            if not copy.directory.offline:
-                folder = os.path.join(copy.directory.path, marked_folder_name(copy.topic, copy.partition, DELETE))
-                try:
-                    copy.move(folder)
-                    manager.doomed_folders.delete(folder)
-                except KafkaError as error:
-                    fault = error
+        with manager.checkpoints.lock:
+            with manager.lock:
+                copies = self.copies
+                for key in self.keys:
+                    manager.future_logs.pop(key, None)
+            for copy in copies:
+                copy.abandon()
+                if not copy.directory.offline:
+                    folder = os.path.join(copy.directory.path, marked_folder_name(copy.topic, copy.partition, DELETE))
+                    try:
+                        copy.move(folder)
+                        doomed.append(folder)
+                    except KafkaError as error:
+                        fault = error
+        for folder in doomed:
+            manager.doomed_folders.delete(folder)
         if fault is not None:
             raise fault
