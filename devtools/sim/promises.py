@@ -26,7 +26,8 @@ class Promises:
 
     def __init__(self) -> None:
         self.came: set[str] = set()
-        self.over: set[str] = set()  # records that may be finished: a member asked for that
+        self.accepted: set[str] = set()  # perhaps: a member asked for that
+        self.rejected: set[str] = set()  # likewise
         self._given: dict[Key, Promise] = {}
         self._releases: dict[tuple[str, Key], tuple[float, float]] = {}  # by member: when, and the delay
 
@@ -44,10 +45,6 @@ class Promises:
         del self._given[key]
         return "", ""
 
-    def finishing(self, value: str) -> None:
-        """A member is about to accept or reject the record."""
-        self.over.add(value)
-
     def releasing(self, member: str, key: Key, delay_s: float, now_s: float) -> None:
         self._releases[member, key] = (now_s, delay_s)
 
@@ -61,6 +58,7 @@ class Promises:
             if delay_s > 0 and (before is None or 0 < before.until_s < asked_s + delay_s):
                 self._given[key] = Promise(now_s, epoch, asked_s + delay_s)
 
-    def missing(self, wanted: set[str]) -> list[str]:
-        """Records that no member has finished."""
-        return sorted(wanted - self.over)
+    def missing(self, wanted: set[str], letters: set[str] | None) -> list[str]:
+        """Records that no member has finished. `letters`: those with a dead letter, which every rejected record must
+        have; None if the group wants none."""
+        return sorted(wanted - self.accepted - (self.rejected if letters is None else letters))

@@ -13,7 +13,9 @@ from ixion.broker.coordinators.share.pruning import Pruning
 from ixion.broker.replica.share_persister import StateUpdate
 from ixion.broker.share import leader
 from ixion.broker.share.leader import ShareLeader, Write
+from ixion.broker.share.letter_writer import AT_ONCE, LetterWriter
 from ixion.broker.share.partition import SharePartition
+from ixion.broker.share.states import ARCHIVED, ARCHIVING
 from ixion.broker.share.timetable import Timetable
 from ixion.language.model.errors import ErrorCode
 
@@ -81,6 +83,29 @@ def earlier_leader_writes() -> None:
     put(ShareCoordinator, "write", write)
 
 
+def archived_without_letter() -> None:
+    """A record is archived although its dead letter could not be written, as Apache Kafka does."""
+    real = LetterWriter._sent
+
+    def sent(self: LetterWriter, written: Any, fault: Any) -> None:
+        core = self._leader.core
+        if fault is not None and core is not None:
+            self._leader.lettered(core.without_letter(AT_ONCE), "dead letter written")
+        real(self, written, fault)
+
+    put(LetterWriter, "_sent", sent)
+
+
+def letter_forgotten() -> None:
+    """A new leader takes records that wait for their dead letter for finished ones."""
+    real = SharePartition.load
+
+    def load(self: SharePartition, runs: Any, *given: Any) -> None:
+        real(self, [run._replace(state=ARCHIVED if run.state == ARCHIVING else run.state) for run in runs], *given)
+
+    put(SharePartition, "load", load)
+
+
 SHARE_MUTANTS: Final[tuple[Callable[[], None], ...]] = (
     answered_unstored,
     lock_outlives_session,
@@ -89,4 +114,6 @@ SHARE_MUTANTS: Final[tuple[Callable[[], None], ...]] = (
     pruned_too_far,
     snapshot_without_batches,
     earlier_leader_writes,
+    archived_without_letter,
+    letter_forgotten,
 )

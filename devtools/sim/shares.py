@@ -1,9 +1,10 @@
 """Programs that take records from a queue, with both faces of our share consumer.
 
 They take what the plain producers write, accept, release (at once or with a delay), reject, renew, hold records until
-their locks end, and die with records in their hands. The seed draws how long locks last, the backoff of the group and
-how members acknowledge. At the end a member dies with records, and others are released with a delay while the leaders
-of their partition and of the stored state change.
+their locks end, and die with records in their hands. The seed draws how long locks last, the backoff of the group, how
+members acknowledge, and whether there are dead letters: then few deliveries are allowed. At the end a member dies with
+records, others are released with a delay while the leaders of their partition and of the stored state change, and the
+topic of the dead letters is missing until the leader has changed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from ixion.language.model.topic_partition import TopicPartition
 
 GROUP: Final = "q"
 PROBE: Final = "p"  # a topic and a group
+LETTERS: Final = "dlq.q"
+PROBE_LETTERS: Final = "dlq.p"
+LOOK_S: Final = 1.0
 STATE: Final[TopicPartition] = ("__share_group_state", 0)
 LONG_LOCK_S: Final = 60.0
 SOON_S: Final = 10.0  # far less
@@ -63,7 +67,8 @@ class Asked:
 
 
 class Shares(Programs):
-    """Conserved: each record is accepted, rejected, or there; finished is finished, and nothing comes early."""
+    """Conserved: each record is accepted, rejected, a dead letter, or there. What is finished does not come again, and
+    nothing comes early."""
 
     settings = {  # noqa: RUF012
         "share.coordinator.state.topic.num.partitions": "1",
@@ -89,7 +94,18 @@ class Shares(Programs):
             "share.redelivery.backoff.jitter": "0.5",
             "share.redelivery.backoff.max.ms": "4000",
         }
-        probe = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": str(int(LONG_LOCK_S * 1_000))}
+        self._letters = chance.random() < 0.4
+        if self._letters:  # without them, a record that came too often would be lost
+            await self.world.create_topic(LETTERS, 2, config={"errors.deadletterqueue.group.enable": "true"})
+            ours["share.delivery.count.limit"] = "3"
+            ours["errors.deadletterqueue.topic.name"] = LETTERS
+            ours["errors.deadletterqueue.copy.record.enable"] = "true"
+        probe = {
+            "share.auto.offset.reset": "earliest",
+            "share.record.lock.duration.ms": str(int(LONG_LOCK_S * 1_000)),
+            "errors.deadletterqueue.topic.name": PROBE_LETTERS,  # which is not there before the end
+            "errors.deadletterqueue.copy.record.enable": "true",
+        }
         await self.world.create_topic(PROBE, 1)
         await asyncio.wait([task := self.spawn(self._configure({GROUP: ours, PROBE: probe}))])
         self._tasks.remove(task)
@@ -202,14 +218,14 @@ class Shares(Programs):
     ) -> None:
         drawn = 0.0 if self._calm else chance.random()
         if implicit:
-            self.promises.finishing(text(record.value))  # by the next poll, whatever comes between
+            self.promises.accepted.add(text(record.value))  # by the next poll, whatever comes between
         if drawn < 0.6:
             if not implicit:
                 self._accept(consumer, record)
         elif drawn < 0.85:
             self._release(life, consumer, record, chance.choice((0.0, 0.0, 0.3, 2.0, 6.0)))
         elif drawn < 0.9:
-            self.promises.finishing(text(record.value))
+            self.promises.rejected.add(text(record.value))
             consumer.reject(record)
         elif not implicit:
             held.append(record)
@@ -217,7 +233,7 @@ class Shares(Programs):
                 consumer.renew(record)
 
     def _accept(self, consumer: Any, record: ShareRecord) -> None:
-        self.promises.finishing(text(record.value))
+        self.promises.accepted.add(text(record.value))
         consumer.accept(record)
 
     def _release(self, life: Face, consumer: Any, record: ShareRecord, delay_s: float) -> None:
@@ -237,10 +253,7 @@ class Shares(Programs):
         self._calm = True
         sent = [each for each in self.load.sent.values() if not each.loose]
         wanted = {value.decode() for each in sent for value in each.acknowledged}
-        finished_s = limit_s + (LARGEST_JUMP_S if self.clocks_jump else 0)
-        if not await self.world.until(lambda: not self.promises.missing(wanted), finished_s):
-            missing = self.promises.missing(wanted)
-            raise Broken("Conserved", f"{len(missing)} records were finished by no member, such as {missing[:3]}")
+        await self._all_finished(wanted, limit_s + (LARGEST_JUMP_S if self.clocks_jump else 0))
         await self._probe(limit_s)
         for key in (("t", 0), ("t", 1)):
             await self._move(key, limit_s)
@@ -249,6 +262,19 @@ class Shares(Programs):
         if not await self.end(limit_s):
             raise Broken("Healthy", "a member of the share group did not end")
         self.judge_broken()
+
+    async def _all_finished(self, wanted: set[str], limit_s: float) -> None:
+        end_s = self.world.loop.now_s + limit_s
+        while missing := self.promises.missing(
+            wanted, await self._read_letters(LETTERS, 2, limit_s) if self._letters else None
+        ):
+            if self.world.loop.now_s > end_s:
+                raise Broken("Conserved", f"{len(missing)} records were finished by no member, such as {missing[:3]}")
+            await asyncio.sleep(LOOK_S)
+
+    async def _read_letters(self, topic: str, partitions: int, limit_s: float) -> set[str]:
+        polls = await self.collect(topic, partitions, "read_uncommitted", limit_s)
+        return {text(record.value) for records in polls for record in records}
 
     async def _probe(self, limit_s: float) -> None:
         """Records of a member that dies come back at once; released ones at their time, although the leaders change."""
@@ -262,9 +288,18 @@ class Shares(Programs):
         await self._within(SOON_S, second, "records of a member that died do not come back before their lock ends")
         for key in ((PROBE, 0), STATE):
             await self._move(key, limit_s)
-        third = self._take(wanted, "accept")
+        third = self._take(wanted, "reject")
         late_s = LARGEST_JUMP_S if self.clocks_jump else SOON_S
         await self._within(DELAY_S + late_s, third, "released records do not come back at their time")
+
+        await self._move((PROBE, 0), limit_s)
+        self._take(["none"], "look")  # a fetch brings the share partition back
+        await self.world.create_topic(PROBE_LETTERS, 1, config={"errors.deadletterqueue.group.enable": "true"})
+        end_s = self.world.loop.now_s + limit_s
+        while not set(wanted) <= await self._read_letters(PROBE_LETTERS, 1, limit_s):
+            if self.world.loop.now_s > end_s:
+                raise Broken("Conserved", "rejected records got no dead letter when their topic was there at last")
+            await asyncio.sleep(LOOK_S)
 
     async def _send(self, values: list[str]) -> None:
         producer = Producer(self.world.bootstrap, delivery_timeout_ms=60_000, max_block_ms=60_000, **TIMES)
@@ -281,7 +316,7 @@ class Shares(Programs):
     async def _taker(self, life: Face, wanted: set[str], then: str) -> None:
         consumer = self._consumer(life, PROBE, PROBE, share_acknowledgement_mode="explicit")
         asked = Asked(self, life)
-        while wanted:
+        while wanted and not self.stopped:
             try:
                 records = await self._poll(life, consumer, asked, 0.5)
             except KafkaError:
@@ -291,8 +326,8 @@ class Shares(Programs):
                 wanted.discard(text(record.value))
                 if then == "release":
                     self._release(life, consumer, record, DELAY_S)
-                elif then == "accept":
-                    self._accept(consumer, record)
+                elif then == "reject":
+                    consumer.reject(record)
         if then == "die":
             await life.sleep(LAST_S)
             await life.die()

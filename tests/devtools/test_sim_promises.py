@@ -45,5 +45,13 @@ def test_an_answer_that_is_heard_late_does_not_shorten_a_later_promise() -> None
 
 def test_a_record_that_nobody_has_finished_is_missing() -> None:
     promises = Promises()
-    promises.finishing("a")
-    assert promises.missing({"a", "b"}) == ["b"]
+    promises.accepted.add("a")
+    promises.rejected.add("b")
+    assert promises.missing({"a", "b", "c"}, None) == ["c"]
+
+
+def test_with_dead_letters_a_rejected_record_must_have_one() -> None:
+    promises = Promises()
+    promises.accepted.add("a")
+    promises.rejected.update({"b", "c"})
+    assert promises.missing({"a", "b", "c", "d"}, {"b", "d"}) == ["c"]

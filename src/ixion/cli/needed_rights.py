@@ -27,6 +27,7 @@ NEEDED: Final = {
     "group list": {"cluster": "Describe"},
     "group describe": {"group": "Describe", "topic": "Describe"},
     "group reset": {"group": "Read", "topic": "Read"},
+    "group dead-letters": {"topic": "Read (and Write, to send again)", "group": "DescribeConfigs (and Read)"},
     "group delete": {"group": "Delete"},
     "schedule list": {"topic": "Read"},
     "schedule cancel": {"topic": "Read and Write"},

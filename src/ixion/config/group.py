@@ -98,6 +98,8 @@ def check_group(broker: BrokerConfig, given: Mapping[str, str]) -> None:
         if name not in BEHIND_GROUP:
             if name == share_group.AUTO_OFFSET_RESET.name:
                 share_group.read_reset(value)
+            if name == share_group.DEAD_LETTER_TOPIC.name:
+                share_group.check_dead_letter_topic(parsed, broker[share.DEAD_LETTER_PREFIX])
             continue
         _, least, most = BEHIND_GROUP[name]
         values[name] = parsed

@@ -15,6 +15,8 @@ from ixion.config import share_settings as settings
 from ixion.config.broker import BrokerConfig
 from ixion.config.errors import InvalidSettingError
 from ixion.config.setting import Kind, Setting, double, flag, integer, string
+from ixion.language.model.delay_names import is_sibling
+from ixion.language.model.topic_name import is_topic_name
 
 SESSION_TIMEOUT: Final = "share.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "share.heartbeat.interval.ms"
@@ -47,6 +49,16 @@ BACKOFF_MULTIPLIER: Final = double(
 BACKOFF_JITTER: Final = double(
     "share.redelivery.backoff.jitter", 0.2, least=0, most=1, doc="share of the wait that is drawn at random"
 )
+DEAD_LETTER_TOPIC: Final = string(
+    "errors.deadletterqueue.topic.name",
+    "",
+    doc="topic that gets a dead letter for each record that a share group rejects or cannot process; none if empty",
+)
+DEAD_LETTER_COPY: Final = flag(
+    "errors.deadletterqueue.copy.record.enable",
+    False,
+    doc="whether a dead letter has key, value and headers of its record",
+)
 BACKOFF_ON_TIMEOUT: Final = flag(
     "share.redelivery.backoff.on.timeout", False, doc="whether a record waits after its lock has expired, too"
 )
@@ -63,6 +75,8 @@ OWN: Final[dict[str, Setting[Any]]] = {
         BACKOFF_MULTIPLIER,
         BACKOFF_JITTER,
         BACKOFF_ON_TIMEOUT,
+        DEAD_LETTER_TOPIC,
+        DEAD_LETTER_COPY,
     )
 }
 DURATION: Final = "by_duration:"
@@ -90,6 +104,14 @@ def read_reset(text: str) -> Reset:
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
     millis = int((found[5] or "").ljust(3, "0")[:3])
     return Reset(back_ms=(((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + millis)
+
+
+def check_dead_letter_topic(name: str, prefix: str) -> None:
+    """InvalidSettingError if no dead letters may go there. Whether the topic agrees is seen at the first letter."""
+    if name and (not is_topic_name(name) or name.startswith("__") or is_sibling(name)):
+        raise InvalidSettingError(DEAD_LETTER_TOPIC.name, name, "the name of a topic that is not internal")
+    if name and not name.startswith(prefix):
+        raise InvalidSettingError(DEAD_LETTER_TOPIC.name, name, f"names that begin with {prefix}")
 
 
 class ShareGroupSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.config.setting import Kind, Scope, integer, words
+from ixion.config.setting import Kind, Scope, flag, integer, string, words
 
 GROUP_SHARE_HEARTBEAT_INTERVAL_MS: Final = integer(
     "group.share.heartbeat.interval.ms", 5_000, least=1, doc="heartbeat interval of members of share groups"
@@ -78,6 +78,18 @@ GROUP_SHARE_MAX_PARTITION_MAX_RECORD_LOCKS: Final = integer(
 )
 GROUP_SHARE_MAX_SHARE_SESSIONS: Final = integer(
     "group.share.max.share.sessions", 2_000, least=1, doc="most share sessions on a broker"
+)
+DEAD_LETTER_CREATES: Final = flag(
+    "errors.deadletterqueue.auto.create.topics.enable",
+    False,
+    scope=Scope.CLUSTER_WIDE,
+    doc="whether the topic for the dead letters of a share group is created if it is missing",
+)
+DEAD_LETTER_PREFIX: Final = string(
+    "errors.deadletterqueue.topic.name.prefix",
+    "dlq.",
+    scope=Scope.CLUSTER_WIDE,
+    doc="how the names of topics for dead letters must begin; empty: as they like",
 )
 SHARE_FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS: Final = integer(
     "share.fetch.purgatory.purge.interval.requests",

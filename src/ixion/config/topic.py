@@ -79,6 +79,9 @@ DELIVERY_DELAY_TARGET: Final = string(
     "",
     doc="topic to which delayed records are delivered, at the same partition, in mode record; default: their own topic",
 )
+DEAD_LETTERS: Final = flag(
+    "errors.deadletterqueue.group.enable", False, doc="whether share groups may write their dead letters to the topic"
+)
 OWN: Final[dict[str, Setting[Any]]] = {
     setting.name: setting
     for setting in (
@@ -92,6 +95,7 @@ OWN: Final[dict[str, Setting[Any]]] = {
         DELIVERY_DELAY_PENDING_BYTES_MAX,
         DELIVERY_DELAY_RELEASE_RATE_MAX,
         DELIVERY_DELAY_TARGET,
+        DEAD_LETTERS,
     )
 }
 

@@ -18,13 +18,14 @@ from ixion.broker.apis.controller_calls import translated
 from ixion.broker.apis.loggers import check_level, set_level
 from ixion.broker.apis.resources import check_broker, check_group_name, check_topic, unsupported
 from ixion.broker.apis.services import Services
-from ixion.broker.apis.target_rights import TARGET, check_target
+from ixion.broker.apis.target_rights import TARGET, check_dead_letters, check_target
 from ixion.broker.controller.planning import check_topic_config
 from ixion.broker.metadata import paths
 from ixion.config.dynamic import Level
 from ixion.config.errors import InvalidSettingError
 from ixion.config.group import GROUP_SETTINGS, check_group
 from ixion.config.setting import Kind, Setting
+from ixion.config.share_group import DEAD_LETTER_TOPIC
 from ixion.config.table import BROKER_SETTINGS
 from ixion.config.topic import TOPIC_SETTINGS
 from ixion.language.model.errors import ErrorCode, KafkaError
@@ -161,6 +162,8 @@ class ConfigEditor:
 
                 def change_group(current: dict[str, str]) -> Mapping[str, str]:
                     wanted = edited(current if start is None else start, edits, GROUP_SETTINGS)
+                    if wanted.get(DEAD_LETTER_TOPIC.name) != current.get(DEAD_LETTER_TOPIC.name):
+                        check_dead_letters(rights, wanted)
                     try:
                         check_group(self._config.current, wanted)
                     except InvalidSettingError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ixion.broker.share.acknowledgement import Change
-from ixion.broker.share.states import ACKNOWLEDGED, ARCHIVED, DEFERRED
+from ixion.broker.share.states import ACKNOWLEDGED, ARCHIVED, ARCHIVING, DEFERRED
 
 
 class ShareFigures:
@@ -15,6 +15,8 @@ class ShareFigures:
         self.expired = 0  # records whose lock ended without an acknowledgement
         self.writes = 0
         self.failed_writes = 0
+        self.dead_letters = 0
+        self.failed_letters = 0
         self.released: dict[str, int] = {}  # by cause
         self.archived_by: dict[str, int] = {}
 
@@ -26,7 +28,7 @@ class ShareFigures:
                 self.acknowledged += size
             elif change.state == ARCHIVED:
                 self.archived("rejected or at the delivery limit", size)
-            else:
+            elif change.state != ARCHIVING:  # such a record counts once it is archived
                 self.released[cause] = self.released.get(cause, 0) + size
                 if change.state == DEFERRED:
                     self.deferred += size

@@ -25,9 +25,10 @@ from ixion.broker.replica.partition import Partition
 from ixion.broker.replica.share_persister import NO_OFFSET, SharePartitionKey, ShareState, StateBatch, StateUpdate
 from ixion.broker.share.acknowledgement import Acknowledgement, Change
 from ixion.broker.share.acquiring import Acquired, Acquiring, Found
+from ixion.broker.share.letter_writer import LetterWriter
 from ixion.broker.share.partition import SharePartition
 from ixion.broker.share.runs import Run
-from ixion.broker.share.states import ACKNOWLEDGED, ARCHIVED, AVAILABLE, DEFERRED
+from ixion.broker.share.states import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, DEFERRED
 from ixion.broker.share.terms import Terms
 from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.records.faults import LongWorkError
@@ -115,6 +116,7 @@ class ShareLeader:
         self.failure = ErrorCode.NONE  # why it was dropped
         self._expiry: Final = Expiry(self)
         self._armed_ms = -1
+        self._letters: LetterWriter | None = None
 
     @property
     def terms(self) -> Terms:
@@ -124,6 +126,10 @@ class ShareLeader:
     def is_idle(self) -> bool:
         """Whether nothing waits for a write."""
         return not self._writing and not self._writes
+
+    @property
+    def owes_letters(self) -> bool:
+        return self.core is not None and self.core.runs.tallies[ARCHIVING] > 0 and self._manager.post is not None
 
     # Loading.
 
@@ -193,6 +199,7 @@ class ShareLeader:
         core.load([run for run in stored if run.last >= core.start], log.end_offset, self._manager.now_ms())
         self.core = core
         self._arm()
+        self._write_letters()
         self._manager.wake(self)
 
     # Acquiring.
@@ -293,6 +300,7 @@ class ShareLeader:
             if changes:
                 self._manager.figures.note(changes, "released by the end of a session")
                 self._submit(Write(changes, None))
+                self._write_letters()
                 self._manager.wake(self)
 
     # Storing.
@@ -350,6 +358,7 @@ class ShareLeader:
                     figures.note(write.changes, "released")
         if not self.closed:
             self._arm()
+            self._write_letters()
             if code in FENCED:
                 self._manager.drop(self, AS_SEEN[code])
         seen = AS_SEEN.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -361,6 +370,25 @@ class ShareLeader:
             self._flush()
             if self.is_idle:
                 self._manager.is_idle(self)
+
+    # Dead letters.
+
+    def _write_letters(self) -> None:
+        """Begin, if records wait for theirs."""
+        core, post = self.core, self._manager.post
+        if core is not None and core.runs.tallies[ARCHIVING] and not self.closed and post is not None:
+            if self._letters is None:
+                self._letters = LetterWriter(self, post, self._manager.figures, self._manager.timer)
+            self._letters.go_on()
+
+    def lettered(self, written: list[Run], cause: str) -> None:
+        """Archive these records: their letters are stored, or the group wants none any more."""
+        core = self.core
+        if core is not None:
+            changes = core.lettered(written)
+            self._manager.figures.archived(cause, size_of(changes))
+            if changes:
+                self._submit(Write(changes, None))
 
     # Time.
 
@@ -392,6 +420,7 @@ class ShareLeader:
             figures.expired += size_of(changes)
             figures.note(changes, "released by an expired lock")
             self._submit(Write(changes, None))
+            self._write_letters()
         self._arm()
         if woken:
             self._manager.wake(self)
@@ -403,6 +432,8 @@ class ShareLeader:
             return
         self.closed = True
         self._expiry.cancel()
+        if self._letters is not None:
+            self._letters.stop()
         writes, self._writes = self._writes, []
         for write in writes:
             if write.done is not None:
@@ -410,7 +441,7 @@ class ShareLeader:
 
 
 def stored(change: Change) -> StateBatch:
-    state = change.state if change.state in (ACKNOWLEDGED, ARCHIVED) else AVAILABLE
+    state = change.state if change.state in (ACKNOWLEDGED, ARCHIVING, ARCHIVED) else AVAILABLE
     return StateBatch(change.first, change.last, state, change.deliveries, change.due_ms)
 
 

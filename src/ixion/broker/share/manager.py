@@ -5,8 +5,8 @@ A share partition is made by the first fetch of a group, and dropped when
 - this broker no longer leads the partition, or leads it with a new epoch,
 - another leader or an administrator has written its state (fencing),
 - it could not be loaded (the fetch gets the error, the next one tries again),
-- the last session of the group here has ended and everything is stored: an idle group costs nothing here, and after its
-  offsets were altered the next member starts from these.
+- the last session of the group here has ended, everything is stored and no dead letter is owed: an idle group costs
+  nothing here, and after its offsets were altered the next member starts from these.
 
 A waiting fetch watches two keys for each partition: (topic, partition) for what happens to the log, and (group, topic,
 partition) for what other members do.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from ixion.broker.replica.share_persister import SharePartitionKey, SharePersister
 from ixion.broker.share.figures import ShareFigures
 from ixion.broker.share.leader import ShareLeader
+from ixion.broker.share.letter_writer import Post
 from ixion.broker.share.session import Place, SessionKey, ShareSession, ShareSessions
 from ixion.broker.share.terms import Terms
 from ixion.language.model.errors import ErrorCode
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 PURGE_INTERVAL: Final = 1000
 SHARDS: Final = 16
+MOST_OWING: Final = 10_000  # share partitions, for one without members to be kept until its dead letters are written
 Key = TypeVar("Key")
 
 
@@ -48,12 +50,15 @@ class ShareManager:
         terms_of: Callable[[str], Terms],
         most_sessions: int = 2_000,
         purge_interval: int = PURGE_INTERVAL,
+        post: Post | None = None,
     ) -> None:
+        """`post` writes dead letters; without one, records wait for theirs."""
         self.replicas = replicas
         self.persister = persister
         self.timer = timer
         self.terms_of = terms_of
         self.call_soon = call_soon
+        self.post = post
         self.figures = ShareFigures()
         self.leaders: dict[SharePartitionKey, ShareLeader] = {}
         self.purgatory = DelayedOperationPurgatory(
@@ -144,7 +149,8 @@ class ShareManager:
 
     def is_idle(self, leader: ShareLeader) -> None:
         """Everything of the share partition is stored. Forget it if nobody fetches from it."""
-        if leader.key.group not in self._sessions and leader.is_idle:
+        owes = leader.owes_letters and len(self.leaders) <= MOST_OWING
+        if leader.key.group not in self._sessions and leader.is_idle and not owes:
             self.drop(leader, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def shutdown(self) -> None:

@@ -10,6 +10,7 @@ deferred. `start` moves over what is finished.
     AVAILABLE --acquire--> ACQUIRED --acknowledge--> PENDING --stored--> ACKNOWLEDGED | ARCHIVED | AVAILABLE | DEFERRED
                            ACQUIRED --lock expired, session ended------> ARCHIVED | AVAILABLE | DEFERRED
     DEFERRED --due--> AVAILABLE              PENDING --not stored--> ACQUIRED
+    instead of ARCHIVED, with dead letters: ARCHIVING --its letter is written--> ARCHIVED
 
 Each delivery counts. A record that comes back at the delivery limit is archived instead.
 
@@ -28,12 +29,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeVar
 
-from ixion.broker.share.acknowledgement import ACCEPT, RELEASE, RENEW, Acknowledgement, Change
+from ixion.broker.share.acknowledgement import ACCEPT, GAP, RELEASE, RENEW, Acknowledgement, Change
 from ixion.broker.share.runs import Run, Runs
 from ixion.broker.share.states import (
     ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
+    ARCHIVING,
     AVAILABLE,
     DEFERRED,
     NEVER,
@@ -84,7 +86,8 @@ class SharePartition:
     # Loading.
 
     def load(self, stored: Iterable[Run], log_end: int, now_ms: int) -> None:
-        """Take over what was stored: ascending AVAILABLE (with a due time, perhaps), ACKNOWLEDGED and ARCHIVED runs.
+        """Take over what was stored: ascending AVAILABLE (with a due time, perhaps), ACKNOWLEDGED, ARCHIVING and
+        ARCHIVED runs.
 
         Offsets between them were acquired and are available. Offsets that the log does not have are left out.
         """
@@ -242,6 +245,32 @@ class SharePartition:
             self.timetable.add(first, last, when, now_ms)
         return True
 
+    # Dead letters.
+
+    def without_letter(self, most: int) -> list[Run]:
+        """Records that wait for their dead letter, in order; so many at most."""
+        found: list[Run] = []
+        runs = self.runs
+        slot = runs.find(ARCHIVING)
+        while slot >= 0 and most > 0:
+            run = runs.at(slot)
+            run = run.part(run.first, run.first + most - 1)
+            found.append(run)
+            most -= run.last - run.first + 1
+            slot = runs.find(ARCHIVING, slot + 1)
+        return found
+
+    def lettered(self, written: list[Run]) -> list[Change]:
+        """Their dead letters are written, or are not wanted any more. To be stored."""
+        return self._apply(
+            [
+                Change(run.first, run.last, ARCHIVED, run.deliveries)
+                for each in written
+                for run in self.runs.within(each.first, each.last)
+                if run.state == ARCHIVING
+            ]
+        )
+
     # What the log does.
 
     def move_start(self, offset: int) -> int:
@@ -355,21 +384,23 @@ def outcome(run: Run, kind: int, delay_ms: int, now_ms: int, terms: Terms) -> Ch
     """What becomes of acquired records with an acknowledgement of this type."""
     if kind == ACCEPT:
         return Change(run.first, run.last, ACKNOWLEDGED, run.deliveries)
-    if kind != RELEASE or run.deliveries >= terms.delivery_limit:
+    if kind == GAP:
         return Change(run.first, run.last, ARCHIVED, run.deliveries)
+    if kind != RELEASE or run.deliveries >= terms.delivery_limit:
+        return Change(run.first, run.last, terms.hopeless, run.deliveries)
     delay_ms = min(delay_ms, LONGEST_DELAY_MS) if delay_ms > 0 else terms.backoff.delay_ms(run.deliveries, run.first)
     return back(run, delay_ms, now_ms)
 
 
 def expired(run: Run, now_ms: int, terms: Terms) -> Change:
     if run.deliveries >= terms.delivery_limit:
-        return Change(run.first, run.last, ARCHIVED, run.deliveries)
+        return Change(run.first, run.last, terms.hopeless, run.deliveries)
     backoff = terms.backoff
     return back(run, backoff.delay_ms(run.deliveries, run.first) if backoff.on_timeout else 0, now_ms)
 
 
 def ended(run: Run, terms: Terms) -> Change:
-    state = ARCHIVED if run.deliveries >= terms.delivery_limit else AVAILABLE
+    state = terms.hopeless if run.deliveries >= terms.delivery_limit else AVAILABLE
     return Change(run.first, run.last, state, run.deliveries)
 
 

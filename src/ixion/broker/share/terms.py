@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
+from ixion.broker.share.states import ARCHIVED, ARCHIVING
+
 LONGEST_DELAY_MS: Final = 365 * 86_400_000  # a longer delay is cut to it; retention takes the record long before
 
 
@@ -54,6 +56,13 @@ class Terms:
     from_earliest: bool = False  # where a group begins: at the start of the log, at its end, or so far back in time
     back_ms: int | None = None
     backoff: Backoff = NO_BACKOFF
+    dead_letters: str = ""  # the topic that learns of rejected and hopeless records; empty: none does
+    copies: bool = False  # whether dead letters have key, value and headers of their record
+
+    @property
+    def hopeless(self) -> int:
+        """The state of a record that was rejected, or has come back too often."""
+        return ARCHIVING if self.dead_letters else ARCHIVED
 
     @property
     def throttled_from(self) -> int:

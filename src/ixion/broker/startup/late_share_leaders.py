@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from ixion.broker.startup.dead_letters import DeadLetters
 from ixion.config import share_group
 from ixion.config.broker import BrokerConfig
 from ixion.config.share_settings import SHARE_FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS
@@ -22,6 +23,7 @@ class LateShareLeaders:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._made: ShareManager | None = None
+        self._letters: DeadLetters | None = None
 
     @property
     def made(self) -> ShareManager | None:
@@ -34,6 +36,7 @@ class LateShareLeaders:
 
             parts = self._parts
             terms = GroupTerms(parts)
+            letters = DeadLetters(parts)
             made = self._made = ShareManager(
                 parts.replicas,
                 parts.shares.router(),
@@ -44,8 +47,10 @@ class LateShareLeaders:
                 terms_of=terms.of,
                 most_sessions=terms.settings.max_sessions,
                 purge_interval=parts.config.current[SHARE_FETCH_PURGATORY_PURGE_INTERVAL_REQUESTS],
+                post=letters,
             )
             parts.replicas.on_readable = made.partition_moved_on
+            self._letters = letters
         return made
 
     def follow(self, topic: str, partition: int, leader_epoch: int) -> None:
@@ -56,6 +61,8 @@ class LateShareLeaders:
         if self._made is not None:
             self._parts.replicas.on_readable = None
             self._made.shutdown()
+        if self._letters is not None:
+            self._letters.stop()
 
 
 class GroupTerms:
@@ -104,4 +111,6 @@ class GroupTerms:
                 jitter=settings.own(group, share_group.BACKOFF_JITTER),
                 on_timeout=settings.own(group, share_group.BACKOFF_ON_TIMEOUT),
             ),
+            dead_letters=settings.own(group, share_group.DEAD_LETTER_TOPIC),
+            copies=settings.own(group, share_group.DEAD_LETTER_COPY),
         )

@@ -8,7 +8,15 @@ if TYPE_CHECKING:
     from ixion.broker.share.manager import ShareManager
     from ixion.broker.web.exposition import Exposition
 
-STATES: Final = {0: "available", 1: "acquired", 2: "acknowledged", 4: "archived", 5: "deferred", 6: "being stored"}
+STATES: Final = {
+    0: "available",
+    1: "acquired",
+    2: "acknowledged",
+    3: "waiting for a dead letter",
+    4: "archived",
+    5: "deferred",
+    6: "being stored",
+}
 
 
 def shares(page: Exposition, here: ShareManager | None) -> None:
@@ -48,6 +56,8 @@ def shares(page: Exposition, here: ShareManager | None) -> None:
         ("deferred", "Records that came back with a delay.", figures.deferred),
         ("due", "Deferred records that became available.", figures.due),
         ("writes", "Writes of states to the share coordinator.", figures.writes),
+        ("dead_letters", "Dead letters written.", figures.dead_letters),
+        ("failed_letters", "Attempts to write dead letters that failed, and are repeated.", figures.failed_letters),
         ("failed_writes", "Writes that the share coordinator refused or did not answer.", figures.failed_writes),
     ):
         page.counter(f"ixion_share_{name}_total", meaning, count)

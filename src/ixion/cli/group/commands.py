@@ -106,6 +106,12 @@ def delete(names: list[str], yes: bool, access: Access) -> None:
     found.check()
 
 
+def dead_letters_(name: str, send_again: bool, everything: bool, as_json: bool, access: Access) -> None:
+    from ixion.cli.group.dead_letters import dead_letters
+
+    dead_letters(name, send_again, everything, as_json, access)
+
+
 def progress_rows(admin: AdminRunner, group: GroupDescription) -> list[dict[str, Any]]:
     """A row for every partition that the group has committed for or that a member reads."""
     from ixion.clients.admin.group_offsets import list_group_offsets
@@ -219,6 +225,21 @@ GROUP: Final = Group(
             AS_JSON,
             *CLUSTER,
         ),
+    ),
+    Command(
+        "dead-letters",
+        "Show what a share group could not process, or send it again.",
+        dead_letters_,
+        arguments=(NAME,),
+        options=(
+            Option(
+                "send_again", "--send-again", "Send the records to their partitions again (default: only show them)."
+            ),
+            Option("everything", "--all -a", "Also those that were sent again."),
+            AS_JSON,
+            *CLUSTER,
+        ),
+        examples=("ixion group dead-letters workers --send-again",),
     ),
     Command(
         "delete",
