@@ -7,6 +7,7 @@ sleeps until a timer although an answer has arrived fails here.
 from __future__ import annotations
 
 import itertools
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -107,6 +108,14 @@ def test_a_topic_that_is_created_later_is_read(
         broker.create_topic(later, 1)
         send(broker, later, b"value")
         assert [record.value for record in consumer.poll(WAIT_S)] == [b"value"]
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_a_compiled_pattern_may_stand_in_place_of_the_topics(broker: Broker, topic: str, face: Face, kind: str) -> None:
+    send(broker, topic, b"matched")
+    with face.consumer(broker.bootstrap, group=topic, auto_offset_reset="earliest", **GROUPS[kind]) as consumer:
+        consumer.subscribe(re.compile(re.escape(topic)))
+        assert [record.value for record in consumer.poll(WAIT_S)] == [b"matched"]
 
 
 def test_a_missing_topic_holds_up_no_other(broker: Broker, topic: str, face: Face) -> None:

@@ -9,7 +9,7 @@
 | `x-schedule-every`, `x-schedule-cron` | deliver it again and again; needs an id (`recurrence`) |
 | `x-schedule-tz`, `x-schedule-until` | the time zone of a cron expression; the latest time at which it may be due |
 
-A number is text, or eight bytes, big-endian. Eight bytes that are all digits are text: as a number they would be a time
+A number is text, or eight bytes, big-endian. Eight printable bytes are text: as a number they would be a time
 beyond every limit. Case does not matter in names. An unknown header that starts with `x-deliver-` or `x-schedule` is an
 error, because a record delivered too early cannot be taken back.
 
