@@ -207,6 +207,16 @@ def test_a_missing_topic_is_asked_for_again_and_named_once(creates: bool) -> Non
     assert state.wanted(9.2) == []
 
 
+@pytest.mark.parametrize("wants_all", [True, False])
+def test_a_known_topic_that_is_wanted_again_is_asked_for_unless_all_are(wants_all: bool) -> None:
+    """It may have grown, or have been created again, since it was last wanted."""
+    state = ClusterState(Backoff(0.1, 1.0, middle))
+    state.wants_all = wants_all
+    state.learn(metadata(topic(1, 5)), ["orders"], 0.0, is_all=wants_all)
+    state.want_only(["orders"], 1.0)
+    assert (state.due_s > 1.0) == wants_all
+
+
 def test_when_no_known_broker_can_be_reached_it_starts_from_the_bootstrap_addresses() -> None:
     client = Client([BOOTSTRAP], ClientSettings(), middle)
     client.cluster.want("orders", 0.0)

@@ -92,7 +92,7 @@ class ClusterState:
             if not self.wants_all:
                 self._drop(name)
         for name in sorted(name for name in keep if name not in self._wanted):  # few: this is called often
-            if name not in self.topics:  # a pattern has matched what is known
+            if not (self.wants_all and name in self.topics):  # a pattern has matched what is known
                 self._ask_for(name)
             self._wanted[name] = now_s
         for name in self._wanted:
