@@ -177,7 +177,7 @@ class Pages:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run)
         self.answers = 0
-        self.failed = 0
+        self.refused: list[str] = []  # and those that ended
 
     def __enter__(self) -> Pages:
         self._thread.start()
@@ -197,6 +197,12 @@ class Pages:
         self._loop.close()
 
     async def _open(self, view: View) -> None:
+        try:
+            await self._look(view)
+        except (OSError, EOFError) as error:
+            self.refused.append(f"{view.path}: {type(error).__name__}")
+
+    async def _look(self, view: View) -> None:
         reader, writer = await asyncio.open_connection(self._host, self._port, limit=1 << 22)
         accept = "text/html" if view.every_s else "text/event-stream"
         asked = f"GET {view.path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n".encode()
@@ -206,10 +212,11 @@ class Pages:
                 writer.write(asked)
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
                 if not head.startswith("HTTP/1.1 200"):
-                    self.failed += 1
+                    self.refused.append(f"{view.path}: {head.split()[1]}")
                 if not view.every_s:
                     while await reader.readline():
                         self.answers += 1
+                    self.refused.append(f"{view.path}: ended")
                     return
                 length = next(line for line in head.split("\r\n") if line.lower().startswith("content-length"))
                 await reader.readexactly(int(length.partition(":")[2]))
@@ -252,8 +259,10 @@ def main() -> None:
             found, pages = measure(broker, views, chosen.seconds)
             longest = ", ".join(f"{ns / 1e6:.1f} ms in `{what}`" for ns, what in found.longest[:2]) or "none"
             rate = pages.answers / chosen.seconds
-            rows.append(f"| {name} | {found.share:.1f} % | {rate:.0f} | {pages.failed} | {found.long} | {longest} |")
-            say(rows[-1])
+            rows.append(
+                f"| {name} | {found.share:.1f} % | {rate:.0f} | {len(pages.refused)} | {found.long} | {longest} |"
+            )
+            say(f"{rows[-1]} {pages.refused}")
     print(report(chosen, rows), end="")
 
 

@@ -102,10 +102,11 @@ def one(number: int, row: PipelineRow) -> Safe:
                     *(Column(each, True) for each in ("in", "out", "quarantined", "lag", "took")),
                 ],
                 batches,
-                f"the last batches of {name}",
+                f"batches of {name}",
             )
             if batches
             else tag("p", "No batch yet.", class_="about"),
+            tag("h2", "Its runs") if runs else None,
             table(
                 f"runs-{number}",
                 [
@@ -114,7 +115,7 @@ def one(number: int, row: PipelineRow) -> Safe:
                     Column("error"),
                 ],
                 runs,
-                f"the last runs of {name}",
+                f"runs of {name}",
             )
             if runs
             else None,

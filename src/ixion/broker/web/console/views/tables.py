@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ixion.broker.web.console.api.rest import (
     Connections,
@@ -15,6 +16,8 @@ from ixion.broker.web.console.views.markup import Child, Safe, join, link, tag
 from ixion.broker.web.console.views.words import NONE, clock, of, span
 
 Rows = list[Sequence[Child]]
+
+SHORT: Final = 20  # characters of a value that is not broken
 
 
 def connections(found: Connections, bootstrap: str) -> Safe:
@@ -35,12 +38,12 @@ def connections(found: Connections, bootstrap: str) -> Safe:
     ]
     rows: Rows = [
         (
-            each["address"],
+            tag("span", each["address"], class_="word"),
             each["client_id"] or tag("span", "no name", class_="dim"),
             each["software"] or tag("span", "did not say", class_="dim"),
-            each["doing"] or tag("span", "nothing", class_="dim"),
+            tag("span", each["doing"] or "nothing", class_="word" if each["doing"] else "dim word"),
             each["waits_for"],
-            tag("span", each["listener"], class_="dim"),
+            tag("span", each["listener"], class_="dim word"),
             value(span(each["idle_ms"]), each["idle_ms"]),
         )
         for each in found["connections"]
@@ -147,7 +150,7 @@ def settings(found: Settings) -> Safe:
     columns = [Column("setting"), Column("value"), Column("default"), Column("from"), Column("what it does")]
     rows: Rows = [
         (
-            tag("code", each["name"]),
+            tag("code", by_dots(each["name"])),
             tag("b", shown(each["value"], each["secret"]))
             if each["source"] != "default"
             else shown(each["value"], each["secret"]),
@@ -162,7 +165,15 @@ def settings(found: Settings) -> Safe:
     )
 
 
-def shown(text: str | None, secret: bool) -> str:
+def by_dots(name: str) -> Safe:
+    """A long name breaks behind a dot."""
+    first, *others = name.split(".")
+    return join([first, [[Safe(".<wbr>"), each] for each in others]])
+
+
+def shown(text: str | None, secret: bool) -> Child:
     if secret:
         return "hidden"
-    return NONE if text is None or text == "" else text
+    if text is None or text == "":
+        return NONE
+    return tag("span", text, class_="word") if len(text) <= SHORT else text
