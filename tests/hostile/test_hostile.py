@@ -16,6 +16,7 @@ from ixion.language.protocol.messages.k00_produce import ProduceResponse
 from ixion.language.protocol.messages.k03_metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.served import Served
 from tests.hostile.inputs import INPUTS, MIB, Input, Take, asked, produced
+from tests.hostile.queues import queues
 from tests.hostile.witness import Witness, ask, connect, forget_peak, memory_mb, take
 from tests.log.support import batch
 
@@ -47,7 +48,7 @@ def code_of(answer: bytes) -> int:
     return body.responses[0].partition_responses[0].error_code
 
 
-@pytest.mark.parametrize("given", INPUTS, ids=lambda given: given.name)
+@pytest.mark.parametrize("given", [*INPUTS, *queues()], ids=lambda given: given.name)
 def test_it_is_taken_as_it_should(served: Served, witness: Witness, given: Input) -> None:
     data = given.make()
     pid = served.process.pid
