@@ -112,7 +112,7 @@ def test_aborted_records_are_left_out_on_request(lab: Lab) -> None:
         ({"startingOffset": "earliest"}, "has no option startingoffset; did you mean startingOffsets?"),
         ({"maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger is for streams"),
         ({"startingOffsets": "latest"}, "startingOffsets=latest leaves a batch query nothing to read"),
-        ({"kafka.security.protocol": "SSL"}, "has no option kafka.security.protocol"),
+        ({"kafka.security.protocol": "TLS"}, "security_protocol is 'TLS'"),
         ({"startingOffsets": '{"TOPIC": {"0": 1}}'}, "startingOffsets leaves out"),
         ({"subscribe": "nothing-of-the-kind"}, "there is no topic 'nothing-of-the-kind'"),
     ],

@@ -10,9 +10,11 @@ import json
 import re
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ixion.clients.metadata import TopicPartition
+from ixion.clients.security import NAMES as SECURITY_SETTINGS
+from ixion.clients.security import read_security
 from ixion.clients.starts import EARLIEST, LATEST
 
 EARLIEST_OFFSET: Final = -2  # in JSON, as in the connector
@@ -20,6 +22,10 @@ LATEST_OFFSET: Final = -1
 # Of one fetch, and so of one Arrow batch. Each batch has its price in the worker and in the JVM, however small it is.
 PARTITION_BYTES: Final = 1024 * 1024
 
+# Option -> setting of our clients. A context of Python cannot be an option.
+SECURITY: Final = {
+    f"kafka.{name.replace('_', '.')}": name for name in sorted(SECURITY_SETTINGS - {"ssl_context", "sasl_tokenauth"})
+}
 SUBSCRIPTIONS: Final = ("subscribe", "subscribePattern", "assign")
 NAMES: Final = (
     "kafka.bootstrap.servers",
@@ -31,6 +37,7 @@ NAMES: Final = (
     *("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"),
     *("includeHeaders", "failOnDataLoss", "minPartitions", "maxRecordsPerPartition", "maxOffsetsPerTrigger"),
     "timeoutSeconds",
+    *SECURITY,
 )
 
 
@@ -53,6 +60,7 @@ class Edge(NamedTuple):
 class Options(NamedTuple):
     bootstrap: str
     client_id: str
+    security: dict[str, Any]  # settings of our clients
     subscription: Subscription
     start: Edge | None  # None: earliest in a batch query, latest in a stream
     end: Edge | None  # None: latest
@@ -86,6 +94,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     return Options(
         bootstrap=found["kafka.bootstrap.servers"],
         client_id=found.get("kafka.client.id", "ixion-spark"),
+        security=read_security_options(found),
         subscription=read_subscription(found),
         start=read_edge(found, "starting"),
         end=read_edge(found, "ending"),
@@ -101,10 +110,20 @@ def read_options(given: Mapping[str, str]) -> Options:
     )
 
 
+def read_security_options(found: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of our clients that the options stand for."""
+    settings = {setting: found[option] for option, setting in SECURITY.items() if option in found}
+    try:
+        read_security(settings)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    return settings
+
+
 def unknown(name: str) -> str:
     if name.lower().startswith("kafka."):
-        kept = ", ".join(known for known in NAMES if known.startswith("kafka."))
-        return f"format('ixion') has no option {name}; of Kafka's own settings it takes {kept}"
+        kept = ", ".join(known for known in NAMES if known.startswith("kafka.") and known not in SECURITY)
+        return f"format('ixion') has no option {name}; of Kafka's own settings it takes {kept}, {', '.join(SECURITY)}"
     near = get_close_matches(name, NAMES, n=1)
     return f"format('ixion') has no option {name}" + (f"; did you mean {near[0]}?" if near else "")
 

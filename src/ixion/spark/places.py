@@ -27,6 +27,7 @@ def connect(options: Options) -> AdminRunner:
         default_api_timeout_ms=timeout_ms,
         request_timeout_ms=timeout_ms,
         socket_connection_setup_timeout_ms=min(timeout_ms, CONNECT_MS),
+        **options.security,
     )
 
 

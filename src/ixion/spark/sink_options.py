@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
-from ixion.clients.security import NAMES as SECURITY
-from ixion.clients.security import read_security
-from ixion.spark.options import read_switch
+from ixion.spark.options import SECURITY, read_security_options, read_switch
 
 BATCHES_TOPIC: Final = "ixion-batches"
 TRANSACTION_MS: Final = 900_000  # Kafka's default for transaction.max.timeout.ms
@@ -49,8 +47,7 @@ class SinkOptions(NamedTuple):
 
 def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
     """ValueError for options that are misspelt, contradictory or unsupported. Names ignore case."""
-    security = {"kafka." + name.replace("_", "."): name for name in SECURITY if name != "ssl_context"}
-    known = {name.lower(): name for name in (*KAFKAS, *OWN, *SPARKS, *security)}
+    known = {name.lower(): name for name in (*KAFKAS, *OWN, *SPARKS, *SECURITY)}
     found: dict[str, str] = {}
     for name, value in given.items():
         if name.lower() not in known:
@@ -63,12 +60,7 @@ def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
     if ("txnAppId" in found) != ("txnVersion" in found):
         raise ValueError("txnAppId and txnVersion need each other: the name of a writer, and the number of its write")
     read_switch(found, "includeHeaders", True)  # as for the connector: a column named headers is written
-    client: dict[str, Any] = {name: found[option] for option, name in security.items() if option in found}
-    try:
-        read_security(client)
-    except TypeError as error:
-        raise ValueError(str(error)) from None
-    client["client_id"] = found.get("kafka.client.id", "ixion-spark")
+    client = {**read_security_options(found), "client_id": found.get("kafka.client.id", "ixion-spark")}
     return SinkOptions(
         bootstrap=found["kafka.bootstrap.servers"],
         client=client,

@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType
 from ixion.clients.admin.offsets import EARLIEST, LATEST
 from ixion.clients.consumer.ranges import read_ranges
 from ixion.clients.metadata import TopicPartition
+from ixion.clients.security import read_security
 from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.spark import places
 from ixion.spark.archives import spare_archives
@@ -182,6 +183,7 @@ def read(options: Options, task: InputPartition) -> Iterator[pyarrow.RecordBatch
         patience_s=options.timeout_s,
         on_missed=missed,
         client_id=options.client_id,
+        security=read_security(options.security),
         request_timeout_s=options.timeout_s,
     )
     for _, columns in found:
