@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from devtools.cache import made_once
+from ixion.pipelines.declarative import project
+from ixion.pipelines.spec import load_spec
 from ixion.testing import Broker
 from tests.pipelines.support import SMALL, parquet_rows, send
 from tests.spark_source.sinking import committed
@@ -24,6 +26,8 @@ from tests.spark_source.sinking import committed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# What Spark Connect imports, and with it declarative pipelines.
+CONNECT: Final = ("pandas", "grpcio", "grpcio-status", "googleapis-common-protos", "zstandard", "pyyaml")
 VERSIONS: Final = ("4.0.0", "4.3.0")  # the lowest and the highest
 PIPELINE: Final = """
 name = "p"
@@ -52,6 +56,36 @@ key = "n"
 exactly_once = true
 """
 
+DECLARATIVE: Final = """
+name = "shop"
+[source]
+bootstrap = "{bootstrap}"
+topics = ["in"]
+include = ["partition"]
+[format]
+type = "json"
+schema = "n INT"
+[[expectations]]
+name = "not seven"
+check = "n <> 7"
+otherwise = "quarantine"
+[[expectations]]
+name = "not nine"
+check = "n <> 9"
+otherwise = "drop"
+[[steps]]
+sql = "SELECT n, n * 2 AS twice, n % 2 AS half FROM stream"
+[[sinks]]
+type = "parquet"
+path = "lake/shop"
+partition_by = ["half"]
+[[sinks]]
+type = "topic"
+topic = "clean"
+key = "n"
+exactly_once = true
+"""
+
 
 def installed(version: str) -> Path:
     def install(place: Path) -> None:
@@ -67,12 +101,58 @@ def check_apart(version: str) -> int:
     ended = subprocess.run(
         [sys.executable, "-m", "tests.pipelines.on_version", "--here", version], env={**os.environ, "PYTHONPATH": path}
     )
+    if ended.returncode == 0 and line_of(version) >= (4, 1):
+        check_declarative(version)
     return ended.returncode
 
 
 def line_of(version: str) -> tuple[int, int]:
     major, minor = version.split(".")[:2]
     return int(major), int(minor)
+
+
+def installed_connect() -> Path:
+    """What declarative pipelines need beside pyspark."""
+
+    def install(place: Path) -> None:
+        words = ["-m", "pip", "install", "--quiet", "--no-compile", "--target", str(place), *CONNECT]
+        subprocess.run([sys.executable, *words], check=True)
+
+    return made_once("spark", "connect", install)
+
+
+def check_declarative(version: str) -> None:
+    """Run the project that `export --sdp` writes, twice, with a record more the second time."""
+    spark = installed(version)
+    paths = (str(spark), *filter(None, (os.environ.get("PYTHONPATH"),)), str(installed_connect()))
+    environment = {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "SPARK_HOME": str(spark / "pyspark"),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    with Broker() as broker, tempfile.TemporaryDirectory() as place:
+        for topic in ("in", "clean"):
+            broker.create_topic(topic, partitions=2)
+        send(broker.bootstrap, "in", [*({"n": n} for n in range(20)), "broken"])
+        file = Path(place, "shop.toml")
+        file.write_text(DECLARATIVE.format(bootstrap=broker.bootstrap))
+        for name, text in project(load_spec(file), Path(place)).items():
+            Path(place, name).parent.mkdir(exist_ok=True)
+            Path(place, name).write_text(text)
+        for number in (20, 21):
+            send(broker.bootstrap, "in", [{"n": number}])
+            words = [str(spark / "pyspark" / "bin" / "spark-pipelines"), "run", "--spec", f"{place}/spark-pipeline.yml"]
+            subprocess.run(words, env={**os.environ, **environment}, cwd=place, check=True, timeout=300)
+        expected = [{"n": n, "twice": 2 * n, "half": n % 2} for n in range(22) if n not in (7, 9)]
+        assert sorted(map(json.loads, committed(broker.bootstrap, "clean")), key=lambda row: row["n"]) == expected
+        tables = Path(place, "spark-warehouse")
+        assert sorted(parquet_rows(tables / "shop"), key=lambda row: row["n"]) == expected
+        assert {row["reason"] for row in parquet_rows(tables / "shop_quarantine")} == {
+            "not a JSON object of this schema",
+            "expectation not met: not seven",
+        }
+    print(f"Spark {version}: a declarative pipeline reads and writes topics", flush=True)
 
 
 def check(version: str) -> None:

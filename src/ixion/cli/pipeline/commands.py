@@ -144,6 +144,15 @@ def doctor(file: Path, master: str | None, conf: list[str], jars: str, as_json: 
         raise Exit(1)
 
 
+def export(file: Path, folder: Path | None, verbose: bool) -> None:
+    from ixion.cli.pipeline.export import write_project
+    from ixion.cli.pipeline.job import guarded
+
+    with guarded(verbose):
+        for line in write_project(file, folder):
+            print(line)
+
+
 def sample(file: Path, count: int, master: str | None, conf: list[str], jars: str, verbose: bool) -> None:
     from ixion.cli.pipeline.job import Job, guarded
     from ixion.cli.pipeline.sample import send_sample
@@ -360,6 +369,16 @@ PIPELINE: Final = Group(
             Option("every", "--every", 'Keep going, and check at this interval what is due: "10m".', metavar="TIME"),
             AS_JSON,
             *SPARK,
+        ),
+    ),
+    Command(
+        "export",
+        "Write the pipeline as a project of Spark Declarative Pipelines (Spark 4.1 and newer).",
+        export,
+        arguments=(FILE,),
+        options=(
+            Option("folder", "--sdp", "The folder of the project; new or empty.", metavar="FOLDER", kind=Path),
+            VERBOSE,
         ),
     ),
     Command(
