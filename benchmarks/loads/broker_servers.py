@@ -83,8 +83,15 @@ def apache_kafka(settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
 
 
 @contextmanager
-def apache_kafka_on(data: str, settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
-    kafka = RealKafka("3.9.1", Path(data), heap="1g", quick=False, properties=settings)
+def apache_kafka_4(settings: Mapping[str, str] = NOTHING) -> Iterator[Server]:
+    """4.3.0, which has share groups; otherwise likewise."""
+    with tempfile.TemporaryDirectory() as data, apache_kafka_on(data, settings, "4.3.0") as server:
+        yield server
+
+
+@contextmanager
+def apache_kafka_on(data: str, settings: Mapping[str, str] = NOTHING, version: str = "3.9.1") -> Iterator[Server]:
+    kafka = RealKafka(version, Path(data), heap="1g", quick=False, properties=settings)
     kafka.format()
     started = time.time()
     kafka.launch()
