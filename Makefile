@@ -68,6 +68,7 @@ fuzz: $(TOOLS) ## mutate requests and records; run long random histories of logs
 	  $(BIN)/python -m pytest --timeout=0 tests/records/test_fuzz.py tests/protocol/test_fuzz.py tests/log/test_machine.py \
 	  tests/log/test_compaction_model.py \
 	  tests/coordinators/group/test_classic_machine.py tests/coordinators/group/test_consumer_machine.py \
+	  tests/coordinators/group/test_streams_machine.py \
 	  tests/coordinators/txn/test_machine.py tests/delay/test_machine.py tests/delay/test_life.py tests/timer/test_model.py \
 	  $(ARGS)
 

@@ -26,6 +26,7 @@ from ixion.language.protocol.registry import ApiKey
 from ixion.purgatory import DelayedOperation, DelayedOperationPurgatory
 from ixion.testing import Broker
 from ixion.timer import ManualClock, SystemTimer
+from tests.apis import streams_group_kit
 from tests.apis.raw import Raw
 from tests.apis.share_group_kit import beat
 from tests.apis.share_kit import ACCEPT, RENEW, Member, initialize
@@ -193,6 +194,18 @@ def share_group(trail: Trail) -> None:
             assert beat(raw, "g").assignment.topic_partitions
 
 
+def streams_group(trail: Trail) -> None:
+    store = streams_group_kit.subtopology("0", "t", changelogs=(streams_group_kit.topic("store"),))
+    with Broker({"group.streams.initial.rebalance.delay.ms": 0}) as broker:
+        broker.create_topic("t")
+        with Raw(broker.bootstrap) as raw:
+            raw.ask(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key="g", key_type=0))
+            streams_group_kit.beat(raw, "before")
+            trail.start_over()
+            answer = streams_group_kit.beat(raw, "g", topology=streams_group_kit.topology(store))
+            assert streams_group_kit.active(answer) == {"0": (0,)}
+
+
 WALKS: dict[str, Callable[[Trail], None]] = {
     "task": task,
     "delayed operation": delayed_operation,
@@ -202,6 +215,7 @@ WALKS: dict[str, Callable[[Trail], None]] = {
     "rebalance": rebalance,
     "heartbeat of a consumer group": consumer_group,
     "heartbeat of a share group": share_group,
+    "heartbeat of a streams group": streams_group,
     "record of a share group": shared,
     "new topic": new_topic,
     "record through our own client": record,

@@ -39,7 +39,13 @@ def test_every_version_tells_what_is_served(asking: Asking) -> None:
 
 def test_the_features_of_kafka_4_3_are_in_force(asking: Asking) -> None:
     levels = {each.name: each.max_version_level for each in ask(asking, 4).finalized_features}
-    assert levels == {"group.version": 1, "metadata.version": 30, "share.version": 1, "transaction.version": 2}
+    assert levels == {
+        "group.version": 1,
+        "metadata.version": 30,
+        "share.version": 1,
+        "streams.version": 1,
+        "transaction.version": 2,
+    }
 
 
 @pytest.mark.parametrize("name", ["", "-x", "x-", "a b", "ü", "a\n"])

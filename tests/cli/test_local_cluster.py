@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from ixion.broker.metadata import paths
-from ixion.broker.metadata.cluster_node import decode_features, encode_features
+from ixion.broker.metadata.cluster_node import OURS_ALONE, decode_features, encode_features
 from ixion.broker.metadata.embedded import FILE_NAME, EmbeddedStore
 from ixion.cli.cluster import local as local_cluster
 from ixion.cli.cluster import process as local_process
@@ -290,7 +290,7 @@ def test_a_new_cluster_begins_with_the_consumer_protocol_and_an_old_one_keeps_it
     file = str(tmp_path / "tree" / FILE_NAME)
     store = EmbeddedStore(file)
     session = store.open_session(10_000)
-    assert decode_features(session.get(paths.FEATURES).data) == {"group.version": 1, "share.version": 1}
+    assert decode_features(session.get(paths.FEATURES).data) == OURS_ALONE
     session.set(paths.FEATURES, encode_features({}))
     session.close()
     store.close()

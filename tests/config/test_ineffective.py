@@ -17,6 +17,7 @@ from ixion.config import (
     replica_settings,
     security_settings,
     share_settings,
+    streams_settings,
     topic,
     transaction_settings,
     web_settings,
@@ -37,6 +38,7 @@ TABLES = (
     replica_settings,
     security_settings,
     share_settings,
+    streams_settings,
     transaction_settings,
     web_settings,
 )

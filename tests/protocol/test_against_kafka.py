@@ -23,6 +23,7 @@ from ixion.language.protocol.stored import (
     producer_snapshot,
     share_group,
     share_state,
+    streams_group,
     transaction_log,
 )
 from tests.protocol.java_oracle import JavaOracle, as_ours, as_shown
@@ -121,7 +122,7 @@ STORED = [
     *((MESSAGES, table) for module in (consumer_protocol, control_records) for table in tables(module)),
     *(
         (GROUPS, table)
-        for module in (offset_commit, group_metadata, consumer_group, share_group)
+        for module in (offset_commit, group_metadata, consumer_group, share_group, streams_group)
         for table in tables(module)
     ),
     *((SHARES, table) for table in tables(share_state)),

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ixion.broker.metadata import paths
+from ixion.broker.metadata.cluster_node import OURS_ALONE
 from ixion.broker.metadata.ensure import ensure
 from ixion.broker.metadata.image import ClusterImage
 from ixion.broker.startup.broker import Broker as RealBroker
@@ -268,11 +269,9 @@ def test_every_broker_follows_the_features_of_the_cluster() -> None:
 
     with Cluster(2) as cluster:
         images = [_image(member) for member in cluster.brokers.values()]
-        assert [image.features for image in images] == [{"group.version": 1, "share.version": 1}] * 2, (
-            "ixion alone has the new groups"
-        )
+        assert [image.features for image in images] == [OURS_ALONE] * 2, "ixion alone has the new groups"
         cluster.brokers[cluster.controller].call(switch_on)
-        both = {"group.version": 1, "share.version": 1, "transaction.version": 2}
+        both = {**OURS_ALONE, "transaction.version": 2}
         cluster.wait(lambda: all(image.features == both for image in images), "both brokers know it")
         other = next(broker for broker in (1, 2) if broker != cluster.controller)
         cluster.expire(other)

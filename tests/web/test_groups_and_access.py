@@ -23,8 +23,12 @@ from ixion.clients.admin.configs import Resource
 from ixion.language.model.acl_binding import Entry, ResourcePattern
 from ixion.language.model.acl_names import Operation, PatternKind, Permission, ResourceKind
 from ixion.language.model.resource_type import ResourceType
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest
+from ixion.language.protocol.registry import ApiKey
 from ixion.language.sasl.scram import ScramCredential
 from ixion.testing import Broker
+from tests.apis import streams_group_kit
+from tests.apis.raw import Raw
 from tests.web.hostile import TEXTS
 from tests.web.test_due import all_of
 
@@ -38,6 +42,21 @@ def get(broker: Broker, path: str, kind: str = "application/json") -> str:
 def inside_of(real: RealBroker) -> Inside:
     (action,) = (action for name, action in real.parts.undo if name == "figures of the pages")
     return action.__self__.inside()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_a_streams_group_shows_its_tasks() -> None:
+    with Broker({"group.streams.initial.rebalance.delay.ms": 0}, metrics=True) as broker:
+        broker.create_topic("t", 2)
+        with Raw(broker.bootstrap) as raw:
+            raw.ask(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest(key="app", key_type=0))
+            assert streams_group_kit.beat(raw, "app").error_code == 0
+        group = json.loads(get(broker, "/api/v1/groups/app"))
+        assert (group["protocol"], group["state"]) == ("streams", "Stable")
+        (member,) = group["members"]
+        assert (member["assigned"], member["assigned_count"]) == (["0_0", "0_1"], 2)
+        (row,) = json.loads(get(broker, "/api/v1/groups?q=app"))["groups"]
+        assert (row["protocol"], row["members"]) == ("streams", 1)
+        assert "0_1" in get(broker, "/groups/app", "text/html")
 
 
 def test_a_share_group_shows_what_is_in_flight() -> None:

@@ -14,6 +14,7 @@ from ixion.config import (
     replica_settings,
     security_settings,
     share_settings,
+    streams_settings,
     transaction_settings,
     web_settings,
 )
@@ -26,6 +27,7 @@ _TABLES: Final = (
     replica_settings,
     group_settings,
     share_settings,
+    streams_settings,
     transaction_settings,
     quota_settings,
     security_settings,

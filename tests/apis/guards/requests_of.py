@@ -25,6 +25,7 @@ from ixion.language.protocol.messages import k84_read_share_group_state as k84
 from ixion.language.protocol.messages import k85_write_share_group_state as k85
 from ixion.language.protocol.messages import k86_delete_share_group_state as k86
 from ixion.language.protocol.messages import k87_read_share_group_state_summary as k87
+from ixion.language.protocol.messages import k88_streams_group_heartbeat as k88
 from ixion.language.protocol.messages import k90_describe_share_group_offsets as k90
 from ixion.language.protocol.messages import k91_alter_share_group_offsets as k91
 from ixion.language.protocol.messages import k92_delete_share_group_offsets as k92
@@ -137,6 +138,7 @@ from ixion.language.protocol.messages.k72_push_telemetry import PushTelemetryReq
 from ixion.language.protocol.messages.k74_list_config_resources import ListConfigResourcesRequest
 from ixion.language.protocol.messages.k76_share_group_heartbeat import ShareGroupHeartbeatRequest
 from ixion.language.protocol.messages.k77_share_group_describe import ShareGroupDescribeRequest
+from ixion.language.protocol.messages.k89_streams_group_describe import StreamsGroupDescribeRequest
 from ixion.language.protocol.notation import Struct
 from ixion.language.protocol.registry import ApiKey
 from ixion.language.records.builder import BatchBuilder
@@ -148,6 +150,18 @@ class Names:
     topic_id: bytes
     group: str
     transactional_id: str
+
+
+def reading(topic: str) -> k88.Subtopology:
+    return k88.Subtopology(
+        subtopology_id="0",
+        source_topics=(topic,),
+        source_topic_regex=(),
+        state_changelog_topics=(),
+        repartition_sink_topics=(),
+        repartition_source_topics=(),
+        copartition_groups=(),
+    )
 
 
 def requests(key: ApiKey, names: Names, version: int) -> list[Struct]:
@@ -684,6 +698,20 @@ REQUESTS: dict[ApiKey, Callable[[Names, int], list[Struct]]] = {
     ],
     ApiKey.SHARE_GROUP_DESCRIBE: lambda names, _: [
         ShareGroupDescribeRequest(group_ids=(names.group,), include_authorized_operations=True)
+    ],
+    ApiKey.STREAMS_GROUP_HEARTBEAT: lambda names, _: [
+        k88.StreamsGroupHeartbeatRequest(
+            group_id=group,
+            member_id="m",
+            member_epoch=0,
+            endpoint_information_epoch=0,
+            rebalance_timeout_ms=1_000,
+            topology=k88.Topology(epoch=0, subtopologies=(reading(names.topic),)),
+        )
+        for group in (names.group, "own-of-bob")
+    ],
+    ApiKey.STREAMS_GROUP_DESCRIBE: lambda names, _: [
+        StreamsGroupDescribeRequest(group_ids=(names.group,), include_authorized_operations=True)
     ],
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: lambda names, _: [
         k90.DescribeShareGroupOffsetsRequest(

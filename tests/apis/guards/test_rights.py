@@ -25,6 +25,7 @@ from ixion.language.protocol.messages.k09_offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from ixion.language.protocol.messages.k10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ixion.language.protocol.messages.k19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -52,9 +53,15 @@ from ixion.language.protocol.messages.k75_describe_topic_partitions import (
 )
 from ixion.language.protocol.messages.k78_share_fetch import FetchTopic as ShareFetchTopic
 from ixion.language.protocol.messages.k78_share_fetch import ShareFetchRequest, ShareFetchResponse
+from ixion.language.protocol.messages.k88_streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from ixion.language.protocol.messages.k89_streams_group_describe import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
 from ixion.language.protocol.notation import Struct
 from ixion.language.protocol.registry import ApiKey
 from ixion.testing.broker import Broker
+from tests.apis import streams_group_kit
 from tests.apis.asking import Asking
 from tests.apis.guards.requests_of import Names, batch, requests
 from tests.apis.guards.secured import AskingAs, allow, rule, secured
@@ -64,6 +71,7 @@ TOPIC, GROUP, CLUSTER = ResourceKind.TOPIC, ResourceKind.GROUP, ResourceKind.CLU
 TRANSACTIONAL_ID = ResourceKind.TRANSACTIONAL_ID
 READ, WRITE, CREATE, DESCRIBE = Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DESCRIBE
 NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+NO_GROUP = ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 @pytest.fixture(scope="module")
@@ -407,3 +415,50 @@ def test_a_share_fetch_needs_the_group_and_each_topic(broker: Broker, root: Aski
     assert broker.call(remembered) == {("sharers", "m"): [(ids["a1"], 0)]}
     allow(root, rule("alice", READ, TOPIC, "b1"))
     assert NO_TOPIC not in fetched(2, "b1")
+
+
+def find_coordinator(root: AskingAs) -> None:
+    """Makes the topic of groups."""
+    (found,) = root.ask(FindCoordinatorRequest(coordinator_keys=("any",)), FindCoordinatorResponse).coordinators
+    assert found.error_code == 0
+
+
+def test_a_streams_heartbeat_needs_its_topics_and_makes_those_that_the_client_may(
+    broker: Broker, root: AskingAs, alice: AskingAs
+) -> None:
+    def joined(*changelogs: str) -> StreamsGroupHeartbeatResponse:
+        stores = tuple(streams_group_kit.topic(name) for name in changelogs)
+        topology = streams_group_kit.topology(streams_group_kit.subtopology("0", "a1", changelogs=stores))
+        return alice.ask(
+            streams_group_kit.request("streamers", topology=topology, member="m"), StreamsGroupHeartbeatResponse
+        )
+
+    find_coordinator(root)
+    assert joined().error_code == NO_GROUP
+    allow(root, rule("alice", READ, GROUP, "streamers"))
+    assert joined("store").error_code == NO_TOPIC
+    allow(root, rule("alice", DESCRIBE, TOPIC, "a1"), rule("alice", DESCRIBE, TOPIC, "store"))
+    answer = joined("store")
+    details = {each.status_code: each.status_detail for each in answer.status or ()}
+    assert "Unauthorized to CREATE on topics store" in details[3]
+    allow(root, rule("alice", CREATE, TOPIC, "store"))
+    assert 3 not in [each.status_code for each in joined("store").status or ()]
+
+
+def test_a_streams_group_is_shown_to_those_who_may_see_its_topics(
+    broker: Broker, root: AskingAs, alice: AskingAs
+) -> None:
+    def shown() -> int:
+        request = StreamsGroupDescribeRequest(group_ids=("hidden",), include_authorized_operations=True)
+        (group,) = alice.ask(request, StreamsGroupDescribeResponse).groups
+        return group.error_code
+
+    find_coordinator(root)
+    topology = streams_group_kit.topology(streams_group_kit.subtopology("0", "b1"))
+    joined = root.ask(streams_group_kit.request("hidden", topology=topology), StreamsGroupHeartbeatResponse)
+    assert joined.error_code == 0
+    assert shown() == NO_GROUP
+    allow(root, rule("alice", DESCRIBE, GROUP, "hidden"))
+    assert shown() == NO_TOPIC
+    allow(root, rule("alice", DESCRIBE, TOPIC, "b1"))
+    assert shown() == 0

@@ -17,10 +17,12 @@ import org.apache.kafka.streams.tests.SmokeTestUtil.VerificationResult;
 public class StreamsSmoke {
     static String bootstrap;
     static String directory;
+    static String protocol;
 
     public static void main(String[] arguments) throws Exception {
         bootstrap = arguments[1];
         directory = arguments[2];
+        protocol = arguments[3];
         if (arguments[0].equals("victim")) {
             work();
         } else {
@@ -32,8 +34,12 @@ public class StreamsSmoke {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrap);
         settings.put("processing.guarantee", "exactly_once_v2");
-        settings.put("session.timeout.ms", "3000");
-        settings.put("heartbeat.interval.ms", "500");
+        if (protocol.equals("classic")) {
+            settings.put("session.timeout.ms", "3000");
+            settings.put("heartbeat.interval.ms", "500");
+        } else { // the broker has these settings
+            settings.put("group.protocol", protocol);
+        }
         settings.put("transaction.timeout.ms", "3000"); // what the killed one has left open holds up the others so long
         settings.put("replication.factor", "1");
         settings.put("state.dir", directory + "/" + name);
@@ -59,7 +65,7 @@ public class StreamsSmoke {
     static void drive(int perKey) throws Exception {
         Process victim = new ProcessBuilder(System.getProperty("java.home") + "/bin/java", "-Xmx256m",
             "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", System.getProperty("java.class.path"),
-            "StreamsSmoke", "victim", bootstrap, directory).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+            "StreamsSmoke", "victim", bootstrap, directory, protocol).redirectError(ProcessBuilder.Redirect.INHERIT).start();
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
             admin.createTopics(Arrays.stream(SmokeTestDriver.topics())
                 .map(name -> new NewTopic(name, 5, (short) 1)).toList()).all().get();

@@ -12,6 +12,7 @@ OURS = {
     "alterConsumerGroupOffsets": "alter_group_offsets",
     "alterPartitionReassignments": "alter_partition_reassignments",
     "alterReplicaLogDirs": "alter_replica_log_dirs",
+    "alterStreamsGroupOffsets": "alter_group_offsets",
     "alterUserScramCredentials": "alter_user_scram_credentials",
     "createAcls": "create_acls",
     "createDelegationToken": "create_delegation_token",
@@ -21,6 +22,8 @@ OURS = {
     "deleteConsumerGroupOffsets": "delete_group_offsets",
     "deleteConsumerGroups": "delete_groups",
     "deleteRecords": "delete_records",
+    "deleteStreamsGroupOffsets": "delete_group_offsets",
+    "deleteStreamsGroups": "delete_groups",
     "deleteTopics": "delete_topics",
     "describeAcls": "describe_acls",
     "describeClassicGroups": "describe_classic_groups",
@@ -34,6 +37,7 @@ OURS = {
     "describeMetadataQuorum": "describe_metadata_quorum",
     "describeProducers": "describe_producers",
     "describeReplicaLogDirs": "describe_replica_log_dirs",
+    "describeStreamsGroups": "describe_groups",
     "describeTopics": "describe_topics",
     "describeTransactions": "describe_transactions",
     "describeUserScramCredentials": "describe_user_scram_credentials",
@@ -49,6 +53,7 @@ OURS = {
     "listGroups": "list_groups",
     "listOffsets": "list_offsets",
     "listPartitionReassignments": "list_partition_reassignments",
+    "listStreamsGroupOffsets": "list_group_offsets",
     "listTopics": "list_topics",
     "listTransactions": "list_transactions",
     "removeMembersFromConsumerGroup": "remove_members",
@@ -58,11 +63,6 @@ OURS = {
 # The API that ixion does not serve. The numbers without a name are APIs that we have no message of.
 NOT_SERVED: dict[str, ApiKey | int] = {
     "addRaftVoter": 80,
-    "alterStreamsGroupOffsets": 88,  # streams groups: StreamsGroupHeartbeat
-    "deleteStreamsGroupOffsets": 88,
-    "deleteStreamsGroups": 88,
-    "describeStreamsGroups": 89,
-    "listStreamsGroupOffsets": 88,
     "removeRaftVoter": 81,
     "unregisterBroker": 64,
 }

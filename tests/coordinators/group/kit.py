@@ -223,6 +223,7 @@ class World:
             topics=self.topics,
             new_id=lambda prefix: f"{prefix}-{next(ids)}",
             lease=lambda: self.lease,
+            streams_version=lambda: 1,
         )
         self.groups.on_elected(0, 0)
         self.run()

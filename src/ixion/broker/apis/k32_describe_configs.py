@@ -25,7 +25,7 @@ from ixion.broker.apis.resources import check_broker, check_group_name, check_to
 from ixion.broker.apis.services import Services
 from ixion.config.delay_rules import with_delay
 from ixion.config.dynamic import Described, DynamicConfig, Level, Source, Synonym, described_alone
-from ixion.config.group import BEHIND_GROUP, GROUP_SETTINGS
+from ixion.config.group import GROUP_SETTINGS, default_of_group
 from ixion.config.log_settings import DELIVERY_DELAY_TOPICS
 from ixion.config.setting import Kind, Setting
 from ixion.config.table import BROKER_SETTINGS
@@ -130,10 +130,10 @@ def make(services: Services) -> Handle:
 
 
 def described_of_group(config: DynamicConfig, key: str, given: Mapping[str, str]) -> Described:
-    behind = BEHIND_GROUP.get(key)
+    behind = default_of_group(key)
     if behind is None:
         return described_alone(GROUP_SETTINGS[key], given, Source.GROUP)
-    return config.describe_own(key, given, behind.default, Source.GROUP)
+    return config.describe_own(key, given, behind, Source.GROUP)
 
 
 def of_topic(config: DynamicConfig, topic: str, name: str, given: Mapping[str, str]) -> Described:

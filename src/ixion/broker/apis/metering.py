@@ -49,9 +49,9 @@ OF_BROKERS: Final = frozenset(
 LOGINS: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 FETCHES: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 REPLICA_STATE_SINCE: Final = 15
-# Older versions of these, and Metadata that creates topics, are never refused, only throttled.
+# Older versions of these, and Metadata and StreamsGroupHeartbeat that create topics, are never refused, only throttled.
 STRICT_SINCE: Final = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
-CHANGES: Final = frozenset({*STRICT_SINCE, ApiKey.METADATA})
+CHANGES: Final = frozenset({*STRICT_SINCE, ApiKey.METADATA, ApiKey.STREAMS_GROUP_HEARTBEAT})
 NEVER: Final = 1 << 16
 PERCENT_NS: Final = 10_000_000  # one percent of a second
 

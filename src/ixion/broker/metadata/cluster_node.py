@@ -59,9 +59,9 @@ def decode_producer_ids(data: bytes) -> ProducerIdBlock:
     return from_json("the producer id block", data, read)
 
 
-# A cluster of ixion alone begins with the consumer protocol (KIP-848) and share groups (KIP-932). Apache Kafka 3.9
-# could not join it.
-OURS_ALONE: Final[dict[str, int]] = {"group.version": 1, "share.version": 1}
+# A cluster of ixion alone begins with the consumer protocol (KIP-848), share groups (KIP-932) and streams groups
+# (KIP-1071). Apache Kafka 3.9 could not join it.
+OURS_ALONE: Final[dict[str, int]] = {"group.version": 1, "share.version": 1, "streams.version": 1}
 
 
 def encode_features(levels: dict[str, int]) -> bytes:

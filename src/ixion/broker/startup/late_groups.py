@@ -15,6 +15,7 @@ from ixion.broker.replica.internal_topic import GROUP_OFFSETS
 
 FEATURE: Final = "group.version"
 SHARE_FEATURE: Final = "share.version"
+STREAMS_FEATURE: Final = "streams.version"
 
 if TYPE_CHECKING:
     from ixion.broker.coordinators.group.coordinator import GroupCoordinator
@@ -59,6 +60,7 @@ class LateGroups:
                 lease=self._lease,
                 share_states=parts.shares.router,
                 share_version=lambda: parts.image.features.get(SHARE_FEATURE, 0),
+                streams_version=lambda: parts.image.features.get(STREAMS_FEATURE, 0),
             )
             if not self._stopped:
                 groups.start()

@@ -171,6 +171,8 @@ class ApiKey(IntEnum):
     WRITE_SHARE_GROUP_STATE = 85, "WriteShareGroupState", 0, 1, 0, Audience.BROKERS
     DELETE_SHARE_GROUP_STATE = 86, "DeleteShareGroupState", 0, 0, 0, Audience.BROKERS
     READ_SHARE_GROUP_STATE_SUMMARY = 87, "ReadShareGroupStateSummary", 0, 1, 0, Audience.BROKERS
+    STREAMS_GROUP_HEARTBEAT = 88, "StreamsGroupHeartbeat", 0, 0, 0
+    STREAMS_GROUP_DESCRIBE = 89, "StreamsGroupDescribe", 0, 0, 0
     DESCRIBE_SHARE_GROUP_OFFSETS = 90, "DescribeShareGroupOffsets", 0, 1, 0
     ALTER_SHARE_GROUP_OFFSETS = 91, "AlterShareGroupOffsets", 0, 0, 0
     DELETE_SHARE_GROUP_OFFSETS = 92, "DeleteShareGroupOffsets", 0, 0, 0

@@ -15,6 +15,9 @@ from ixion.broker.coordinators.group.shards import Shards
 from ixion.broker.coordinators.group.share.group import ShareGroup, ShareGroupState
 from ixion.broker.coordinators.group.share_protocol import ShareProtocol
 from ixion.broker.coordinators.group.stored_offsets import StoredOffsets
+from ixion.broker.coordinators.group.streams.group import StreamsGroup
+from ixion.broker.coordinators.group.streams.states import StreamsGroupState
+from ixion.broker.coordinators.group.streams_protocol import StreamsProtocol
 from ixion.language.model.errors import ErrorCode
 from ixion.language.protocol.messages.k15_describe_groups import DescribedGroup, DescribedGroupMember
 from ixion.language.protocol.messages.k16_list_groups import ListedGroup
@@ -23,6 +26,9 @@ from ixion.timer.turns import Steps
 CLASSIC_TYPE = "classic"
 CONSUMER_TYPE = "consumer"
 SHARE_TYPE = "share"  # and the protocol type
+STREAMS_TYPE = "streams"  # and the protocol type
+GONE = frozenset({DEAD, ConsumerGroupState.DEAD, ShareGroupState.DEAD, StreamsGroupState.DEAD})
+WITHOUT_MEMBERS = frozenset({EMPTY, ConsumerGroupState.EMPTY, ShareGroupState.EMPTY, StreamsGroupState.EMPTY})
 
 
 class Admin:
@@ -32,12 +38,14 @@ class Admin:
         rebalance: Rebalance,
         consumer: ConsumerProtocol,
         share: ShareProtocol,
+        streams: StreamsProtocol,
         offsets: StoredOffsets,
     ) -> None:
         self._shards = shards
         self._rebalance = rebalance
         self._consumer = consumer
         self._share = share
+        self._streams = streams
         self._offsets = offsets
 
     def list(self, states: Collection[str], types: Collection[str]) -> Steps[tuple[ErrorCode, tuple[ListedGroup, ...]]]:
@@ -72,9 +80,9 @@ class Admin:
             done(shard)
             return
         group = shard.groups.get(group_id)
-        if group is None or group.state in (DEAD, ConsumerGroupState.DEAD, ShareGroupState.DEAD):
+        if group is None or group.state in GONE:
             done(ErrorCode.GROUP_ID_NOT_FOUND)
-        elif group.state not in (EMPTY, ConsumerGroupState.EMPTY, ShareGroupState.EMPTY):
+        elif group.state not in WITHOUT_MEMBERS:
             done(ErrorCode.NON_EMPTY_GROUP)
         else:
 
@@ -98,6 +106,8 @@ class Admin:
         """Mark the group object as dead for requests that still hold it."""
         if isinstance(group, ShareGroup):
             self._share.unload(group)
+        elif isinstance(group, StreamsGroup):
+            self._streams.unload(group)
         elif isinstance(group, ConsumerGroup):
             self._consumer.unload(group)
         elif group.state is not DEAD:
@@ -108,6 +118,10 @@ def listed(group: Group) -> ListedGroup:
     if isinstance(group, ShareGroup):
         return ListedGroup(
             group_id=group.group_id, protocol_type=SHARE_TYPE, group_state=group.state.value, group_type=SHARE_TYPE
+        )
+    if isinstance(group, StreamsGroup):
+        return ListedGroup(
+            group_id=group.group_id, protocol_type=STREAMS_TYPE, group_state=group.state.value, group_type=STREAMS_TYPE
         )
     if isinstance(group, ConsumerGroup):
         return ListedGroup(

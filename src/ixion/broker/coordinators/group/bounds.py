@@ -4,7 +4,8 @@ Any client can make a broker remember protocols and subscriptions (a request car
 no member ever uses. `classic.rules.has_memory_for` bounds one classic group. This module bounds all groups together:
 
     memory    256 MiB: a protocol of a classic member counts its name, its metadata and 100 bytes, and a
-              member its names; a consumer group and its members count everything they hold (see `consumer.demand`)
+              member its names; a consumer group and its members count everything they hold (see `consumer.demand`),
+              a streams group its topology and its tasks, too
     ids       128 MiB: member ids that wait for their member, of 2 KB each at most
 
 Beyond that, new members get COORDINATOR_NOT_AVAILABLE and retry: sessions end and ids expire, which makes room. (Kafka
@@ -91,10 +92,14 @@ class Bounds:
 
     def check_texts(self, texts: Collection[str], more: int) -> None:
         """KafkaError if these names of a member do not fit into a record, or `more` bytes into memory."""
-        size, most = sum(map(len, map(str.encode, texts))) + 2 * len(texts), self._record_bytes()
+        self.check_record("subscription", sum(map(len, map(str.encode, texts))) + 2 * len(texts), more)
+
+    def check_record(self, what: str, size: int, more: int) -> None:
+        """KafkaError if a record of `size` bytes is too large, or `more` bytes of memory are too many."""
+        most = self._record_bytes()
         if size + BESIDES > most:
             raise KafkaError(
-                ErrorCode.UNKNOWN_SERVER_ERROR, f"a subscription of {size} bytes does not fit into a record of {most}"
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"a {what} of {size} bytes does not fit into a record of {most}"
             )
         if more > 0 and not self._has_bytes_for(more):
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the groups of this broker have used up their memory")

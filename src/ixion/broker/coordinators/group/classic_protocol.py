@@ -1,7 +1,8 @@
 """Serves the requests of the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
 It finds or makes the group and hands the request to the rules in `classic`. If the group is a consumer group, whose
-members may speak both protocols, it hands the request to `consumer_protocol`.
+members may speak both protocols, it hands the request to `consumer_protocol`. Share groups and streams groups have no
+classic members; LeaveGroup alone removes members of streams groups, too.
 """
 
 # This module is compiled: see setup.py.
@@ -22,6 +23,8 @@ from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
 from ixion.broker.coordinators.group.consumer_protocol import ConsumerProtocol
 from ixion.broker.coordinators.group.shards import Shards
 from ixion.broker.coordinators.group.share.group import ShareGroup
+from ixion.broker.coordinators.group.streams.group import StreamsGroup
+from ixion.broker.coordinators.group.streams_protocol import StreamsProtocol
 from ixion.language.model.errors import ErrorCode
 from ixion.language.protocol.messages.k11_join_group import JoinGroupRequest
 from ixion.language.protocol.messages.k12_heartbeat import HeartbeatRequest
@@ -36,6 +39,7 @@ class ClassicProtocol:
         rebalance: Rebalance,
         joining: Joining,
         consumer: ConsumerProtocol,
+        streams: StreamsProtocol,
         *,
         clock_ms: Callable[[], int],
         call_soon: Callable[..., object],
@@ -44,6 +48,7 @@ class ClassicProtocol:
         self._rebalance = rebalance
         self._joining = joining
         self._consumer = consumer
+        self._streams = streams
         self._clock_ms = clock_ms
         self._call_soon = call_soon
 
@@ -70,8 +75,17 @@ class ClassicProtocol:
                     respond(join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
                     return
                 group = ClassicGroup(request.group_id, self._clock_ms())
-            if isinstance(group, ShareGroup):
+            if isinstance(group, ShareGroup) or (isinstance(group, StreamsGroup) and group.members):
                 respond(join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id))
+                return
+            if isinstance(group, StreamsGroup):
+                if request.member_id:
+                    respond(join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+                    return
+                idle, group = group, ClassicGroup(request.group_id, self._clock_ms())
+                self._joining.join(group, request, caller, later)
+                if group.is_awaited:
+                    self._streams.replace_empty(shard, idle, group)
                 return
             if isinstance(group, ConsumerGroup):
                 if group.members:
@@ -116,6 +130,10 @@ class ClassicProtocol:
 
     def leave(self, group_id: str, leaving: Sequence[MemberIdentity]) -> ErrorCode | list[ErrorCode]:
         """One code for the whole request, or one for each member."""
+        shard = self._shards.find(group_id)
+        streams = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
+        if isinstance(streams, StreamsGroup):
+            return self._streams.classic_leave(streams, leaving)
         found = self._find(group_id)
         if found is ErrorCode.UNKNOWN_MEMBER_ID:
             return [ErrorCode.UNKNOWN_MEMBER_ID] * len(leaving)
@@ -134,4 +152,4 @@ class ClassicProtocol:
         if isinstance(shard, ErrorCode):
             return shard
         group = shard.groups.get(group_id)
-        return ErrorCode.UNKNOWN_MEMBER_ID if group is None or isinstance(group, ShareGroup) else group
+        return ErrorCode.UNKNOWN_MEMBER_ID if group is None or isinstance(group, ShareGroup | StreamsGroup) else group

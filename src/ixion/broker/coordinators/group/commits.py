@@ -20,6 +20,8 @@ from ixion.broker.coordinators.group.records import offset_record
 from ixion.broker.coordinators.group.shard import GroupShard
 from ixion.broker.coordinators.group.shards import Shards
 from ixion.broker.coordinators.group.share.group import ShareGroup
+from ixion.broker.coordinators.group.streams.group import StreamsGroup
+from ixion.broker.coordinators.group.streams.rules import check_offset_use as check_task_use
 from ixion.broker.coordinators.group.topics import TopicLookup
 from ixion.broker.coordinators.log_codes import COMMIT_CODES
 from ixion.config import group_settings as settings
@@ -96,16 +98,22 @@ class Commits:
             return ErrorCode.NONE  # a consumer that assigns its own partitions and only stores offsets
         if isinstance(group, ShareGroup):
             return ErrorCode.GROUP_ID_NOT_FOUND  # its offsets are at the share coordinator
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, ConsumerGroup | StreamsGroup):
             if committer.generation < 0 and not group.members:
                 return ErrorCode.NONE
             if committer.is_transactional and committer.generation < 0 and not committer.member_id:
                 return ErrorCode.NONE
-            member = group.members.get(committer.member_id)
             is_old = not committer.knows_epochs
-            if member is not None and not member.is_classic and is_old and not committer.is_transactional:
+            if isinstance(group, StreamsGroup):
+                is_modern = committer.member_id in group.members
+                partitions = [each.partition for each in wanted]
+                code = check_task_use(group, committer.member_id, committer.generation, partitions)
+            else:
+                member = group.members.get(committer.member_id)
+                is_modern = member is not None and not member.is_classic
+                code = check_offset_use(group, committer.member_id, committer.generation, self._ids_of(wanted))
+            if is_modern and is_old and not committer.is_transactional:
                 return ErrorCode.UNSUPPORTED_VERSION
-            code = check_offset_use(group, committer.member_id, committer.generation, self._ids_of(wanted))
             if committer.is_transactional and is_old and code is ErrorCode.STALE_MEMBER_EPOCH:
                 return ErrorCode.ILLEGAL_GENERATION  # producers know STALE_MEMBER_EPOCH from version 6 on
             return code

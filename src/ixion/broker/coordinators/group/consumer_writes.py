@@ -1,4 +1,4 @@
-"""Writes changes of consumer groups and share groups to the log. If a write fails, the partition is loaded again."""
+"""Writes changes of consumer, share and streams groups to the log. If a write fails, the partition is loaded again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ixion.broker.coordinators.group.records import Entry
 from ixion.broker.coordinators.group.shard import GroupShard
 from ixion.broker.coordinators.group.shards import Shards
 from ixion.broker.coordinators.group.share.group import ShareGroup
+from ixion.broker.coordinators.group.streams.group import StreamsGroup
 from ixion.broker.coordinators.log_codes import COORDINATOR_CODES
 from ixion.language.model.errors import ErrorCode
 
@@ -29,7 +30,7 @@ class ConsumerWrites:
         self._journal = journal
         self._bounds = bounds
 
-    def note(self, group: ConsumerGroup | ShareGroup) -> None:
+    def note(self, group: ConsumerGroup | ShareGroup | StreamsGroup) -> None:
         """Count the memory of a group that has changed."""
         self._bounds.hold(group.group_id, group.held_bytes)
 

@@ -3,6 +3,7 @@
     classic    join, sync, heartbeat, leave            the classic protocol
     consumer   heartbeat, describe                     the consumer protocol (KIP-848)
     share      heartbeat, describe, offsets            share groups (KIP-932)
+    streams    heartbeat, describe                     streams groups (KIP-1071)
     commits    commit                                  offsets into the log
     offsets    fetch, delete                           offsets out of it
     admin      list, describe, delete                  groups as seen from outside
@@ -38,12 +39,15 @@ from ixion.broker.coordinators.group.share.offsets import ShareOffsets
 from ixion.broker.coordinators.group.share.states import ShareStates
 from ixion.broker.coordinators.group.share_protocol import ShareProtocol
 from ixion.broker.coordinators.group.stored_offsets import FORGET_AT_ONCE, StoredOffsets
+from ixion.broker.coordinators.group.streams.group import StreamsGroup
+from ixion.broker.coordinators.group.streams_protocol import StreamsProtocol
 from ixion.broker.coordinators.group.topics import TopicLookup
 from ixion.broker.coordinators.log_codes import GROUP_CODES
 from ixion.broker.replica.coordinator_log import CoordinatorLog
 from ixion.config import group_settings as settings
 from ixion.config.dynamic import DynamicConfig
 from ixion.config.share_group import ShareGroupSettings
+from ixion.config.streams_group import StreamsGroupSettings
 from ixion.language.model.errors import ErrorCode
 from ixion.language.model.topic_partition import TopicPartition
 from ixion.purgatory import DelayedOperationPurgatory
@@ -76,9 +80,10 @@ class GroupCoordinator:
         lease: Lease = lambda: 0,
         share_states: Callable[[], ShareStates] = no_share_states,
         share_version: Callable[[], int] = lambda: 0,
+        streams_version: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`version` and `share_version` are the present levels of group.version and share.version; for `lease` see
-        `doubt`."""
+        """`version`, `share_version` and `streams_version` are the present levels of group.version, share.version and
+        streams.version; for `lease` see `doubt`."""
         self._timer = timer
         self._clock_ms = clock_ms
         self._config = config
@@ -106,8 +111,18 @@ class GroupCoordinator:
             version=version,
             new_id=new_id,
         )
+        self.streams = StreamsProtocol(
+            self.shards,
+            self._journal,
+            self.rebalance,
+            topics,
+            StreamsGroupSettings(lambda: config.current, group_config),
+            timer=timer,
+            clock_ms=clock_ms,
+            version=streams_version,
+        )
         self.classic = ClassicProtocol(
-            self.shards, self.rebalance, joining, self.consumer, clock_ms=clock_ms, call_soon=call_soon
+            self.shards, self.rebalance, joining, self.consumer, self.streams, clock_ms=clock_ms, call_soon=call_soon
         )
         self.commits = Commits(self.shards, self._journal, self.rebalance, config, topics, clock_ms)
         self.offsets = StoredOffsets(self.shards, self._journal)
@@ -123,7 +138,7 @@ class GroupCoordinator:
             version=share_version,
         )
         self.share_offsets = ShareOffsets(self.share, topics, share_states)
-        self.admin = Admin(self.shards, self.rebalance, self.consumer, self.share, self.offsets)
+        self.admin = Admin(self.shards, self.rebalance, self.consumer, self.share, self.streams, self.offsets)
         self._cleanup: TimerTask | None = None
         self._sweeps = Lane(partial(timer.call_later, 0), fair=True)
         self._is_expiring = False
@@ -155,6 +170,7 @@ class GroupCoordinator:
             self.shards.resign(shard.partition)
         self.consumer.stop()
         self.share.stop()
+        self.streams.stop()
         for purgatory in self.purgatories:
             purgatory.shutdown()
 
@@ -261,6 +277,8 @@ class GroupCoordinator:
     def _on_loaded(self, group: Group) -> None:
         if isinstance(group, ShareGroup):
             self.share.resume(group)
+        elif isinstance(group, StreamsGroup):
+            self.streams.resume(group)
         elif isinstance(group, ConsumerGroup):
             self.consumer.resume(group)
         else:
@@ -269,6 +287,8 @@ class GroupCoordinator:
     def _on_unloaded(self, group: Group) -> None:
         if isinstance(group, ShareGroup):
             self.share.unload(group)
+        elif isinstance(group, StreamsGroup):
+            self.streams.unload(group)
         elif isinstance(group, ConsumerGroup):
             self.consumer.unload(group)
         else:

@@ -5,7 +5,7 @@ The clock of an offset starts when no member needs it any more:
 | group                                   | offsets.retention.minutes count from                             |
 |-----------------------------------------|------------------------------------------------------------------|
 | empty                                   | the group became empty, or the commit if that was later          |
-| consumers, stable; consumer group       | the commit, and only for topics that no member reads any more    |
+| consumers, stable; consumer, streams    | the commit, and only for topics that no member reads any more    |
 | never had members                       | the commit                                                       |
 | anything else                           | never                                                            |
 
@@ -23,17 +23,18 @@ from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
 from ixion.broker.coordinators.group.offsets import NO_EXPIRY, Committed, GroupOffsets
 from ixion.broker.coordinators.group.shard import Group
 from ixion.broker.coordinators.group.share.group import ShareGroup
+from ixion.broker.coordinators.group.streams.group import StreamsGroup
 from ixion.language.model.topic_partition import TopicPartition
 
 
 def expired(group: Group, offsets: GroupOffsets, now_ms: int, retention_ms: int) -> list[TopicPartition]:
     if isinstance(group, ShareGroup):
         return []  # it has none
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, ConsumerGroup | StreamsGroup):
         return [
             partition
             for partition, committed in offsets.committed.items()
-            if not group.reads(partition[0])
+            if not (group.members and group.reads(partition[0]))
             and _is_old(committed, -1, now_ms, retention_ms)
             and not offsets.is_pending(partition)
         ]

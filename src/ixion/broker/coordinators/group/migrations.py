@@ -28,6 +28,7 @@ from ixion.broker.coordinators.group.consumer_writes import ConsumerWrites
 from ixion.broker.coordinators.group.records import Entry, group_record, group_tombstone
 from ixion.broker.coordinators.group.shard import GroupShard
 from ixion.broker.coordinators.group.share.group import ShareGroup
+from ixion.broker.coordinators.group.streams.group import StreamsGroup
 from ixion.broker.coordinators.group.topics import TopicLookup
 from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.protocol.messages.k68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -64,7 +65,7 @@ class Migrations:
         group = shard.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return Change(group, now_ms), group
-        if request.member_epoch != JOIN or isinstance(group, ShareGroup):
+        if request.member_epoch != JOIN or isinstance(group, ShareGroup | StreamsGroup):
             raise no_consumer_group(request.group_id)
         if group is None or group.state is EMPTY:
             return Change(ConsumerGroup(request.group_id), now_ms), group

@@ -1,7 +1,7 @@
 """Reads the records of __consumer_offsets back into a shard, in the order of the log.
 
 Later records replace earlier ones under the same key; a tombstone removes. Records of a transaction are pending until
-its marker is met. Records of Streams groups are ignored.
+its marker is met.
 """
 
 # This module is compiled: see setup.py.
@@ -21,6 +21,8 @@ from ixion.broker.coordinators.group.offsets import Committed
 from ixion.broker.coordinators.group.shard import GroupShard
 from ixion.broker.coordinators.group.share.group import ShareGroup
 from ixion.broker.coordinators.group.share.replay import SHARE_RECORDS
+from ixion.broker.coordinators.group.streams.group import StreamsGroup
+from ixion.broker.coordinators.group.streams.replay import STREAMS_RECORDS
 from ixion.language.protocol.flaws import UnsupportedVersionError
 from ixion.language.protocol.storage import decode, decode_key, record_type
 from ixion.language.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
@@ -31,8 +33,8 @@ from ixion.language.records.control import ControlType, control_type
 from ixion.language.records.layout import NO_PRODUCER_ID
 from ixion.language.records.record import Record
 
-STREAMS: Final = range(17, 24)  # record types of Streams groups
-NOT_OURS: Final = frozenset({*RecordType, *STREAMS})
+# Also 18, which Kafka 4.0 had for streams groups and no release since.
+NOT_OURS: Final = frozenset({*RecordType, 18})
 
 
 Apply = Callable[[GroupShard, bytes, bytes | None, int, int], None]  # the offset of the record; a producer id, or -1
@@ -57,6 +59,8 @@ def replay_record(shard: GroupShard, batch: BatchView, record: Record) -> None:
         CONSUMER_RECORDS[number](partial(_consumer_group, shard), key, record.value)
     elif number in SHARE_RECORDS:
         SHARE_RECORDS[number](partial(_share_group, shard), key, record.value)
+    elif number in STREAMS_RECORDS:
+        STREAMS_RECORDS[number](partial(_streams_group, shard), key, record.value)
     elif number not in NOT_OURS:
         raise UnsupportedVersionError("record key", number)
 
@@ -108,6 +112,16 @@ def _share_group(shard: GroupShard, group_id: str, make: bool) -> ShareGroup | N
     if not make:
         return None
     made = shard.groups[group_id] = ShareGroup(group_id)
+    return made
+
+
+def _streams_group(shard: GroupShard, group_id: str, make: bool) -> StreamsGroup | None:
+    group = shard.groups.get(group_id)
+    if isinstance(group, StreamsGroup) and not group.dead:
+        return group
+    if not make:
+        return None
+    made = shard.groups[group_id] = StreamsGroup(group_id)
     return made
 
 

@@ -11,11 +11,12 @@ from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
 from ixion.broker.coordinators.group.in_flight import InFlight
 from ixion.broker.coordinators.group.offsets import Committed, GroupOffsets
 from ixion.broker.coordinators.group.share.group import ShareGroup
+from ixion.broker.coordinators.group.streams.group import StreamsGroup
 from ixion.language.model.topic_partition import TopicPartition
 
 MOST_UNREPLICATED: Final = 10_000  # groups
 
-Group = ClassicGroup | ConsumerGroup | ShareGroup
+Group = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup
 
 
 class GroupShard:

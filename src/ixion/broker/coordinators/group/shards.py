@@ -14,10 +14,8 @@ from sys import getsizeof
 from typing import Final
 
 from ixion.broker.coordinators.group.classic.group import ClassicGroup
-from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
 from ixion.broker.coordinators.group.replay import replay_control, replay_record
 from ixion.broker.coordinators.group.shard import Group, GroupShard
-from ixion.broker.coordinators.group.share.group import ShareGroup
 from ixion.broker.coordinators.loader import STEP, Loader
 from ixion.broker.replica.coordinator_log import CoordinatorLog
 from ixion.language.model.errors import ErrorCode
@@ -144,7 +142,7 @@ class Shards:
 
     def serve(self, shard: GroupShard) -> Steps[None]:
         """All records have been replayed: begin to serve the groups of the partition."""
-        deleted = [each for each in shard.groups.values() if isinstance(each, ConsumerGroup | ShareGroup) and each.dead]
+        deleted = [each for each in shard.groups.values() if not isinstance(each, ClassicGroup) and each.dead]
         for dead in deleted:
             del shard.groups[dead.group_id]
         for group_id in shard.offsets.keys() - shard.groups.keys():

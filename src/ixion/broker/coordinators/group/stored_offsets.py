@@ -18,6 +18,10 @@ from ixion.broker.coordinators.group.shard import Group, GroupShard
 from ixion.broker.coordinators.group.shards import Shards
 from ixion.broker.coordinators.group.share.group import ShareGroup
 from ixion.broker.coordinators.group.share.records import group_tombstones as share_tombstones
+from ixion.broker.coordinators.group.streams.group import StreamsGroup
+from ixion.broker.coordinators.group.streams.records import group_tombstones as streams_tombstones
+from ixion.broker.coordinators.group.streams.rules import check_offset_use as check_task_use
+from ixion.broker.coordinators.group.streams.states import StreamsGroupState
 from ixion.broker.coordinators.log_codes import GROUP_CODES
 from ixion.language.model.errors import ErrorCode
 from ixion.language.model.topic_partition import TopicPartition
@@ -27,12 +31,14 @@ FORGET_AT_ONCE: Final = 500  # partitions; a millisecond or two
 # After these codes the records may be in the log, and may yet be replicated.
 IN_THE_LOG: Final = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
 
+GONE: Final = frozenset({DEAD, ConsumerGroupState.DEAD, StreamsGroupState.DEAD})
+
 # A partition, its committed offset (None: none) and a code.
 Found = tuple[TopicPartition, Committed | None, ErrorCode]
 
 
 class OffsetReader(NamedTuple):
-    """The group whose offsets are read, and for a consumer group the member that reads them."""
+    """The group whose offsets are read, and for a consumer or streams group the member that reads them."""
 
     group_id: str
     member_id: str | None = None
@@ -60,6 +66,10 @@ class StoredOffsets:
         group = shard.groups.get(reader.group_id)
         if isinstance(group, ConsumerGroup) and (reader.member_id is not None or reader.member_epoch >= 0):
             code = check_offset_use(group, reader.member_id or "", reader.member_epoch)
+            if code is not ErrorCode.NONE:
+                return code
+        if isinstance(group, StreamsGroup) and (reader.member_id is not None or reader.member_epoch >= 0):
+            code = check_task_use(group, reader.member_id or "", reader.member_epoch)
             if code is not ErrorCode.NONE:
                 return code
         offsets = shard.offsets.get(reader.group_id)
@@ -91,7 +101,7 @@ class StoredOffsets:
             done(shard, [])
         else:
             group = shard.groups.get(group_id)
-            if group is None or isinstance(group, ShareGroup) or group.state in (DEAD, ConsumerGroupState.DEAD):
+            if group is None or isinstance(group, ShareGroup) or group.state in GONE:
                 done(ErrorCode.GROUP_ID_NOT_FOUND, [])
             elif isinstance(group, ClassicGroup) and group.state is not EMPTY and group.protocol_type != CONSUMER:
                 done(ErrorCode.NON_EMPTY_GROUP, [])
@@ -155,6 +165,8 @@ class StoredOffsets:
             records.extend(group_tombstones(group))
         elif isinstance(group, ShareGroup):
             records.extend(share_tombstones(group))
+        elif isinstance(group, StreamsGroup):
+            records.extend(streams_tombstones(group))
         elif group.protocol_type is not None:
             records.append(group_tombstone(group_id))
 

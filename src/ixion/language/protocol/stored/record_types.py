@@ -1,6 +1,6 @@
 """The records of __consumer_offsets: the number in front of a key selects the tables of key and value.
 
-Kafka uses 17 to 23 for Streams groups; a loader skips a record with an unknown number.
+A loader skips a record with an unknown number.
 Old brokers wrote commits as type 0, which has the format of the first version of type 1.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from ixion.language.protocol.notation import Struct
-from ixion.language.protocol.stored import consumer_group, group_metadata, offset_commit, share_group
+from ixion.language.protocol.stored import consumer_group, group_metadata, offset_commit, share_group, streams_group
 
 
 class RecordType(IntEnum):
@@ -88,4 +88,34 @@ class RecordType(IntEnum):
         16,
         consumer_group.ConsumerGroupRegularExpressionKey,
         consumer_group.ConsumerGroupRegularExpressionValue,
+    )
+    STREAMS_GROUP_METADATA = (
+        17,
+        streams_group.StreamsGroupMetadataKey,
+        streams_group.StreamsGroupMetadataValue,
+    )
+    STREAMS_GROUP_MEMBER_METADATA = (
+        19,
+        streams_group.StreamsGroupMemberMetadataKey,
+        streams_group.StreamsGroupMemberMetadataValue,
+    )
+    STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA = (
+        20,
+        streams_group.StreamsGroupTargetAssignmentMetadataKey,
+        streams_group.StreamsGroupTargetAssignmentMetadataValue,
+    )
+    STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER = (
+        21,
+        streams_group.StreamsGroupTargetAssignmentMemberKey,
+        streams_group.StreamsGroupTargetAssignmentMemberValue,
+    )
+    STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT = (
+        22,
+        streams_group.StreamsGroupCurrentMemberAssignmentKey,
+        streams_group.StreamsGroupCurrentMemberAssignmentValue,
+    )
+    STREAMS_GROUP_TOPOLOGY = (
+        23,
+        streams_group.StreamsGroupTopologyKey,
+        streams_group.StreamsGroupTopologyValue,
     )

@@ -17,7 +17,7 @@ MOST_ASSIGNED: Final = 100  # partitions that are listed of a member
 
 class GroupRow(TypedDict):
     group: str
-    protocol: str  # classic, consumer or share
+    protocol: str  # classic, consumer, share or streams
     state: str
     broker: int  # its coordinator; of groups of other brokers, what follows is on their own page only
     generation: int | None

@@ -21,6 +21,7 @@ from ixion.broker.web.console.api.group_rows import (
 )
 from ixion.broker.web.console.api.groups_elsewhere import detail_of, listed
 from ixion.broker.web.console.api.share_groups import lag_here, shares
+from ixion.broker.web.console.api.streams_groups import streams_members
 from ixion.broker.web.console.api.topics import behind
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.console.rights import seen
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ixion.broker.coordinators.group.consumer.group import ConsumerGroup
     from ixion.broker.coordinators.group.consumer.member import ConsumerMember
     from ixion.broker.coordinators.group.shard import Group, GroupShard
+    from ixion.broker.coordinators.group.streams.group import StreamsGroup
 
 
 async def groups(inside: Inside, request: HttpRequest) -> Groups:
@@ -103,9 +105,15 @@ def is_share(group: Group) -> TypeGuard[ShareGroup]:
     return isinstance(group, ShareGroup)
 
 
+def is_streams(group: Group) -> TypeGuard[StreamsGroup]:
+    return hasattr(group, "topology")  # its code is imported with the first group
+
+
 def protocol_of(group: Group) -> str:
     if is_share(group):
         return "share"
+    if is_streams(group):
+        return "streams"
     return "classic" if hasattr(group, "generation") else "consumer"
 
 
@@ -135,6 +143,7 @@ async def group(inside: Inside, request: HttpRequest) -> GroupDetail:
 
 def detail(inside: Inside, shard: GroupShard, found: Group) -> Steps[GroupDetail]:
     from ixion.broker.coordinators.group.classic.group import ClassicGroup
+    from ixion.broker.coordinators.group.streams.group import StreamsGroup
 
     offsets = shard.offsets.get(found.group_id)
     committed = [] if offsets is None else sorted(offsets.committed.items())
@@ -157,9 +166,12 @@ def detail(inside: Inside, shard: GroupShard, found: Group) -> Steps[GroupDetail
                 )
             )
         yield
-    members = yield from (
-        classic_members(inside, found) if isinstance(found, ClassicGroup) else members_of(inside, found)
-    )
+    if isinstance(found, ClassicGroup):
+        members = yield from classic_members(inside, found)
+    elif isinstance(found, StreamsGroup):
+        members = yield from streams_members(inside, found, MOST_MEMBERS, MOST_ASSIGNED)
+    else:
+        members = yield from members_of(inside, found)
     return GroupDetail(
         group=found.group_id,
         broker=inside.node_id,

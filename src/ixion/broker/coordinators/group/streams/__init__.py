@@ -1,0 +1,1 @@
+"""Streams groups (KIP-1071): their rules, without I/O."""
