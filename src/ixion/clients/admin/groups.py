@@ -29,7 +29,7 @@ from ixion.language.protocol.registry import ApiKey
 class GroupListing(NamedTuple):
     group: str
     state: str
-    kind: str  # classic, consumer, share; empty if the broker is too old to say
+    kind: str  # classic, consumer, share, streams; empty if the broker is too old to say
     protocol: str
 
 
@@ -90,11 +90,13 @@ def describe_groups(call: Call, names: Iterable[str]) -> Plan[Results[str, Group
     absent = [name for name, fault in results.faults.items() if fault.code == ErrorCode.GROUP_ID_NOT_FOUND]
     if absent:
         from ixion.clients.admin.share_groups import describe_share_groups
+        from ixion.clients.admin.streams_groups import describe_streams_groups
 
-        shared = yield from describe_share_groups(call, absent)
-        for name in shared.done:
-            del results.faults[name]
-        results.done.update(shared.done)
+        for describe in (describe_share_groups, describe_streams_groups):
+            others_of = yield from describe(call, [name for name in absent if name in results.faults])
+            for name in others_of.done:
+                del results.faults[name]
+            results.done.update(others_of.done)
     return results
 
 
