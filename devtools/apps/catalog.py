@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,11 @@ APPS: Final = (
     App("connect", "file source and file sink", connect),
     App("mirrormaker", "a topic copied to a second broker, another one back", mirror_maker),
     App("streams", "a word count with a state store, exactly once, restored in a second life", word_count),
+    App(
+        "streams-group",
+        "the same in a streams group, whose broker assigns its tasks",
+        partial(word_count, protocol="streams"),
+    ),
     App("kafka-tools", "every tool of Kafka's bin/ that talks to a broker", kafka_tools),
     App("apicurio", "a registry that keeps its schemas in a topic", registry),
 )

@@ -90,11 +90,12 @@ def connect(bootstrap: str, folder: Path) -> None:
         until(lambda: copied.exists() and copied.read_text().splitlines() == lines, check)
 
 
-def word_count(bootstrap: str, folder: Path) -> None:
+def word_count(bootstrap: str, folder: Path, protocol: str = "classic") -> None:
     """Kafka Streams counts words into a state store, exactly once; a second life restores the store."""
     jar = jars.classpath("streams-4.3.0")
     classes = compile_java(Path(__file__).parent / "java" / "WordCount.java", jar)
-    print(run_java("WordCount", bootstrap, str(folder), classpath=f"{classes}:{jar}", timeout_s=TIMEOUT_S).strip())
+    words = (bootstrap, str(folder), protocol)
+    print(run_java("WordCount", *words, classpath=f"{classes}:{jar}", timeout_s=TIMEOUT_S).strip())
 
 
 def mirror_maker(bootstrap: str, folder: Path) -> None:

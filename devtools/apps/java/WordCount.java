@@ -34,19 +34,19 @@ public class WordCount {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
             admin.createTopics(List.of(new NewTopic("lines", 2, (short) 1), new NewTopic("counts", 2, (short) 1))).all().get();
         }
-        live(bootstrap, Path.of(words[1], "first"), 1);
-        live(bootstrap, Path.of(words[1], "second"), 2);
+        live(bootstrap, Path.of(words[1], "first"), words[2], 1);
+        live(bootstrap, Path.of(words[1], "second"), words[2], 2);
         Map<String, Long> read = read(bootstrap);
         if (!read.equals(TWICE)) throw new IllegalStateException("the topic has " + read);
         System.out.println("counted " + read);
     }
 
-    static void live(String bootstrap, Path folder, int times) throws Exception {
+    static void live(String bootstrap, Path folder, String protocol, int times) throws Exception {
         Properties settings = new Properties();
         settings.putAll(Map.of("application.id", "word-count", "bootstrap.servers", bootstrap, "state.dir", folder.toString(),
                 "processing.guarantee", "exactly_once_v2", "commit.interval.ms", "100",
                 "default.key.serde", Serdes.String().getClass().getName(),
-                "default.value.serde", Serdes.String().getClass().getName()));
+                "default.value.serde", Serdes.String().getClass().getName(), "group.protocol", protocol));
         StreamsBuilder builder = new StreamsBuilder();
         KStream<String, String> lines = builder.stream("lines");
         lines.flatMapValues(line -> Arrays.asList(line.split(" ")))
