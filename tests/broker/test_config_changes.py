@@ -123,6 +123,22 @@ def test_a_broker_that_was_away_while_notices_were_deleted_reads_all_settings_ag
     play(story)
 
 
+def test_a_broker_that_starts_for_longer_than_notices_are_kept_reads_all_settings_again() -> None:
+    async def story(stage: Stage) -> None:
+        for last in ("config_change_0000000000", ""):  # the last notice of which it knew, before it opened its logs
+            await stage.set("t", str(len(last) + 1))
+            for name in await stage.session.children(paths.CONFIG_CHANGES):
+                await stage.session.delete(f"{paths.CONFIG_CHANGES}/{name}")
+            await stage.set("u", "2")  # followed by another broker, which deletes what is old
+            stage.parts.last_notice = last
+            changes = ConfigChanges(cast(Any, stage.parts))
+            stage.image.topics["t"].config = {}
+            await changes.start()
+            assert stage.configs() == [str(len(last) + 1), "2"]
+
+    play(story)
+
+
 def test_garbage_among_the_notices_does_not_hide_those_behind_it() -> None:
     async def story(stage: Stage) -> None:
         for garbage in (b"garbage", encode_config_change("topics//..")):

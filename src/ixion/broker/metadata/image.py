@@ -62,7 +62,9 @@ class ClusterImage:
     features: dict[str, int] = field(default_factory=dict)  # finalized levels
     features_epoch: int = 0
     group_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # by group id; groups with settings
-    early_configs: dict[str, dict[str, str]] = field(default_factory=dict)  # settings of topics not in `topics` yet
+    early_configs: dict[str, dict[str, str]] = field(
+        default_factory=dict
+    )  # settings of topics not in `topics` yet, with their id
     complete: bool = False  # all topics of the cluster are here: a missing one does not exist
     version: int = 0
 
@@ -83,9 +85,13 @@ class ClusterImage:
         return topic
 
     def topic_config(self, name: str) -> dict[str, str] | None:
-        """The topic's own settings; None if neither the topic nor its settings are known."""
+        """The topic's own settings; None if neither the topic nor its settings are known. If it is being replaced by
+        another of its name, those of the other, because logs of that one are made before the image has it."""
+        early = self.early_configs.get(name)
+        if early is not None:
+            return early
         topic = self.topics.get(name)
-        return self.early_configs.get(name) if topic is None else topic.config
+        return None if topic is None else topic.config
 
     def change_topic_config(self, name: str, config: dict[str, str]) -> bool:
         """Whether that is news; settings of a topic of which nothing is known yet are not kept. If a topic is being

@@ -366,7 +366,8 @@ class Control:
         for key in keys:
             if doomed[key].delete_partition:
                 self._replicas.stop(*key, delete=False)
-                self._image.early_configs.pop(key[0], None)
+                if doomed[key].leader_epoch < 0:  # else other replicas of the topic may stay
+                    self._image.early_configs.pop(key[0], None)
             else:  # the replica stays, with its leader epoch
                 partition = self._replicas.partitions.get(key)
                 if partition is not None:

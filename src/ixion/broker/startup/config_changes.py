@@ -44,16 +44,19 @@ class ConfigChanges:
     async def start(self) -> None:
         """Follow changes, also those since this start read the settings: recovering logs may have taken long."""
         session = self._parts.session
-        session.watch(paths.CONFIG_CHANGES, self._follow_soon)
-        await self._follow()
+        await self._catch_up(session)
         if await session.exists(GROUPS) is not None:
             for entity in await session.children(GROUPS):
                 self._take_group(entity, await stored_settings(session, "groups", entity))
 
     async def resume(self, session: MetadataSession) -> None:
         """Continue with another session, and follow the changes that were missed."""
+        await self._catch_up(session)
+
+    async def _catch_up(self, session: MetadataSession) -> None:
         session.watch(paths.CONFIG_CHANGES, self._follow_soon)
-        is_there = self._seen in await session.children(paths.CONFIG_CHANGES)
+        names = await session.children(paths.CONFIG_CHANGES)
+        is_there = self._seen in names if self._seen else not names
         await self._follow()
         if not is_there:  # it was deleted, and perhaps others after it
             for entity in await all_entities(session):
