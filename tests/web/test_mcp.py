@@ -88,6 +88,8 @@ def test_what_is_refused_is_a_result_that_says_why(open_broker: Broker) -> None:
         ("list_topics", {"limit": [1]}, "limit is text or a whole number"),
         ("list_topics", {"other": 1}, "no argument 'other'"),
         ("send_records", {"topic": "orders", "records": [{"value": "x"}]}, "web.write"),
+        ("read_one_record", {"topic": "orders", "partition": "\xb2", "offset": "0"}, "numbers"),
+        ("read_one_record", {"topic": "orders", "partition": "0", "offset": "\xb2"}, "numbers"),
     ):
         failed, found = call(open_broker, name, **arguments)
         assert failed
@@ -107,6 +109,8 @@ def test_what_is_refused_is_a_result_that_says_why(open_broker: Broker) -> None:
         ({"jsonrpc": "2.0", "id": 7, "method": 1}, -32600),
         ({"jsonrpc": "2.0", "id": 7, "method": "ping", "params": []}, -32600),
         ({"jsonrpc": "2.0", "id": 7, "method": "ping", "params": {"x": [0] * 30_000}}, -32600),
+        ({"jsonrpc": "2.0", "id": "\ud800", "method": "ping"}, -32600),
+        (message("tools/call", name="describe_topic", arguments={"topic": "\udfff"}), -32600),
     ],
 )
 def test_what_is_no_message_is_an_error_of_the_protocol(open_broker: Broker, sent: Any, code: int) -> None:

@@ -80,6 +80,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             ("owner.json", "[]"),
             ("history/000000001.json", '{"batch": "x"}'),
             ("history/000000001.json", '{"broken": 7}'),
+            ("history/000000001.json", '{"lag": 1e999}'),
+            ("history/000000001.json", '{"rows_per_s": 1e999}'),
+            ("history/000000001.json", "[" * 100_000),
             ("runs/x.json", '{"figures": 7}'),
             ("owner.json", '{"topics": 7}'),
             ("owner.json", " " * (pipelines.MOST_BYTES + 1)),
@@ -90,6 +93,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         (folder / "ixion" / name).write_text(text)
         (row,) = look_into((str(folder),))["pipelines"]
         assert row["problem"], text
+
+
+def test_half_of_a_surrogate_pair_in_a_file_hides_no_other_pipeline(tmp_path: Path) -> None:
+    checkpoint(tmp_path, "torn", 1)
+    (tmp_path / "ixion" / "owner.json").write_text('{"pipeline": "\\ud800", "topics": ["\\udfff"]}')
+    (row,) = look_into((str(tmp_path),))["pipelines"]
+    assert (row["name"], row["topics"]) == ("?", ["?"])
 
 
 def test_there_are_at_most_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -288,6 +288,33 @@ def test_guesses_are_slow_and_few(broker: Broker, monkeypatch: pytest.MonkeyPatc
     assert visitor.sign_in(*ROOT)[0] == 429  # the right one, too: it would tell
 
 
+@pytest.mark.parametrize("guesses", ["header", "cookie"])
+def test_guesses_find_no_session_of_a_script(broker: Broker, monkeypatch: pytest.MonkeyPatch, guesses: str) -> None:
+    """Such a session is found by the password itself, which a stranger could try again and again."""
+    script = Visitor(broker, Authorization=basic(*ROOT))
+    assert script.get("/topics")[0] == 200
+    monkeypatch.setattr(attempts, "MOST", 0)
+    port = broker.metrics_url.removesuffix("/metrics").rpartition(":")[2]
+    guess = basic(*ROOT)
+    headers = {"Authorization": guess} if guesses == "header" else {"Cookie": f"ixion-{port}={guess}"}
+    assert Visitor(broker, **headers).get("/topics")[0] == (429 if guesses == "header" else 401)
+
+
+def test_a_tail_that_ends_with_the_right_is_no_fault(
+    broker: Broker, admin: Admin, caplog: pytest.LogCaptureFixture
+) -> None:
+    allow(admin, ResourceKind.TOPIC, "orders", Operation.READ)
+    bob = as_user(broker, *BOB)
+    request = urllib.request.Request(f"{bob.base}/api/v1/topics/orders/tail", headers=bob.headers)
+    with urllib.request.urlopen(request, timeout=60) as stream:
+        assert stream.readline() == b"retry: 2000\n"
+        admin.delete_acls([Filter()]).check()
+        with Producer(broker.bootstrap) as producer:
+            producer.send("orders", b"after the right")
+        assert b"after the right" not in stream.read()
+    assert "a stream failed" not in caplog.text
+
+
 def test_a_bearer_token_is_a_login(tmp_path: Path) -> None:
     provider = Provider()
     settings = {

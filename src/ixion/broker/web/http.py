@@ -260,9 +260,9 @@ class HttpConnection(asyncio.Protocol):
             self._send_head(200, [("Cache-Control", "no-store"), ("Connection", "close")], stream.kind)
             if not bare:
                 await stream.feed(self)
-        except (RefusedError, ConnectionError):
+        except* (RefusedError, ConnectionError):  # perhaps of one of its tasks
             pass
-        except Exception:
+        except* Exception:
             logger.exception("a stream failed")
         finally:
             connections.streams -= 1

@@ -30,16 +30,25 @@ class Attempts:
     def take(self, address: str) -> None:
         """RefusedError if there were too many."""
         key = network_of(address)
-        now_ns = self._clock()
-        found = self._counts.get(key)
-        if found is None or now_ns - found.since_ns >= WINDOW_S * 1000 * NS_PER_MS:
+        found = self._recent(key)
+        if found is None:
             self._counts.pop(key, None)
             if len(self._counts) >= KEPT:
                 del self._counts[next(iter(self._counts))]
-            found = Count(0, now_ns)
+            found = Count(0, self._clock())
+        self._counts[key] = found._replace(attempts=found.attempts + 1)
+
+    def check(self, address: str) -> None:
+        """RefusedError if there were too many; this is none."""
+        self._recent(network_of(address))
+
+    def _recent(self, key: str) -> Count | None:
+        found = self._counts.get(key)
+        if found is None or self._clock() - found.since_ns >= WINDOW_S * 1000 * NS_PER_MS:
+            return None
         if found.attempts >= MOST:
             raise RefusedError(429, "too many logins have failed: try again in a minute")
-        self._counts[key] = found._replace(attempts=found.attempts + 1)
+        return found
 
     def give_back(self, address: str) -> None:
         """The attempt has succeeded."""

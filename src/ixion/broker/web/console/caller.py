@@ -90,7 +90,7 @@ async def ask_broker(inside: Inside) -> AsyncIterator[Channel]:
         yield channel
     except KafkaError as fault:
         raise refusal(fault.code, fault.message or fault.code.explanation) from fault
-    except EncodeError as fault:  # a number that no request has room for
+    except (EncodeError, UnicodeEncodeError) as fault:  # what no request has room for; half of a surrogate pair
         raise RefusedError(400, str(fault)[:300]) from fault
     finally:
         channel.close()

@@ -109,8 +109,11 @@ class Door:
     async def _session_of(self, request: HttpRequest) -> Session | None:
         given = request.headers.get("authorization", "")
         if given:
-            found = self.sessions.find(given)
-            return found if found is not None else await self._log_in(request.address, claim_of(given), given)
+            # An attacker who guesses must not learn by such a session that a password is right.
+            self._attempts.check(request.address)
+            secret = f"header {given}"
+            found = self.sessions.find(secret)
+            return found if found is not None else await self._log_in(request.address, claim_of(given), secret)
         secret = self._secret_of(request)
         return self.sessions.find(secret) if secret else None
 
@@ -118,7 +121,7 @@ class Door:
         for part in request.headers.get("cookie", "").split(";"):
             name, _, value = part.strip().partition("=")
             if name == self._cookie:
-                return value
+                return f"cookie {value}"
         return ""
 
     # Coming and going
@@ -126,7 +129,7 @@ class Door:
     async def sign_in(self, address: str, claim: Claim) -> tuple[Session, str]:
         """The session, and the cookie by which it is found."""
         secret = os.urandom(32).hex()
-        session = await self._log_in(address, claim, secret)
+        session = await self._log_in(address, claim, f"cookie {secret}")
         return session, self._set_cookie(secret, LONGEST_S)
 
     def sign_out(self, request: HttpRequest) -> str:

@@ -12,6 +12,7 @@ the reason; only what is no message of the protocol is an error of JSON-RPC.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final, NamedTuple, get_type_hints
 from urllib.parse import quote
 
@@ -31,6 +32,7 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
+HALF_PAIR: Final = re.compile(rb"\\u[dD][89a-fA-F]")  # or a whole one
 
 # By the name of the endpoint's function. What is missing here is a stream, a file, or about the login.
 NAMES: Final = {
@@ -165,6 +167,8 @@ def read(body: bytes) -> dict[str, Any]:
         found = json.loads(body)
     except (ValueError, RecursionError):
         raise ProtocolError(PARSE_ERROR, "the message is not JSON") from None
+    if HALF_PAIR.search(body) is not None and not in_utf8(found):
+        raise ProtocolError(INVALID_REQUEST, "half of a surrogate pair has no UTF-8 form")
     if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
         raise ProtocolError(INVALID_REQUEST, "a message is one object of JSON-RPC 2.0")
     number = found.get("id", 0)
@@ -173,6 +177,14 @@ def read(body: bytes) -> dict[str, Any]:
     if not isinstance(found.get("method", ""), str) or not isinstance(found.get("params", {}), dict):
         raise ProtocolError(INVALID_REQUEST, "the method is text, and its params are an object")
     return found
+
+
+def in_utf8(found: Any) -> bool:
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def reply(number: Any, outcome: dict[str, Any]) -> Response:

@@ -11,7 +11,7 @@ from ixion.broker.web.console.api.due import coming
 from ixion.broker.web.console.api.figures import in_short_turns
 from ixion.broker.web.console.api.record_rows import Text, text_of
 from ixion.broker.web.console.api.records import on_thread
-from ixion.broker.web.console.api.sending import Outgoing, Sent, deliver
+from ixion.broker.web.console.api.sending import Outgoing, Sent, deliver, in_utf8
 from ixion.broker.web.console.api.topics import known
 from ixion.broker.web.console.bodies import read_body
 from ixion.broker.web.console.inside import Inside
@@ -102,7 +102,7 @@ async def cancel(inside: Inside, request: HttpRequest) -> Sent:
     offset, name = body.get("offset"), body.get("id")
     if (offset is None) == (name is None):
         raise RefusedError(400, "give the offset of the record, or its id")
-    if name is not None and (not 0 < len(name.encode(errors="replace")) <= MOST_ID_BYTES or name[0] in "@*"):
+    if name is not None and (not 0 < len(in_utf8(name, "the id")) <= MOST_ID_BYTES or name[0] in "@*"):
         raise RefusedError(400, f"no record can have the schedule id {name[:100]!r}")
     if offset is not None and offset < 0:
         raise RefusedError(400, "an offset is not below zero")

@@ -8,6 +8,7 @@ is a checkpoint, or holds checkpoints. Files are bounded in number and size, and
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -108,20 +109,27 @@ def checkpoints(folder: Path) -> Iterator[Path]:
 
 def pipeline(folder: Path) -> PipelineRow:
     made = PipelineRow(
-        name=folder.name, folder=str(folder), topics=[], state="", problem="", batches=[], runs=[], broken=[]
+        name=text(folder.name, 200),
+        folder=text(folder, 4096),
+        topics=[],
+        state="",
+        problem="",
+        batches=[],
+        runs=[],
+        broken=[],
     )
     own = folder / "ixion"
     try:
         owner = read(own / "owner.json")
-        made["name"] = str(owner.get("pipeline", folder.name))[:200]
-        made["topics"] = [str(each)[:249] for each in owner.get("topics", [])][:100]
+        made["name"] = text(owner.get("pipeline", folder.name), 200)
+        made["topics"] = [text(each, 249) for each in owner.get("topics", [])][:100]
         batches = [read(path) for path in newest(own / "history", BATCHES)]
         made["batches"] = [batch_row(each) for each in batches]
         made["broken"] = broken_of(batches)
         made["runs"] = [run_row(read(path)) for path in newest(own / "runs", RUNS)]
         made["state"] = made["runs"][0]["outcome"] if made["runs"] else "has not run yet"
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        made["problem"] = f"{type(error).__name__}: {error}"[:300]
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        made["problem"] = text(f"{type(error).__name__}: {error}", 300)
     return made
 
 
@@ -151,27 +159,39 @@ def whole(values: Mapping[str, Any], name: str) -> int:
     return int(values.get(name, 0))
 
 
+def text(found: Any, most: int = 500) -> str:
+    """Of a file or a name that may have what is no UTF-8."""
+    return str(found)[:most].encode(errors="replace").decode()
+
+
+def finite(values: Mapping[str, Any], name: str) -> float:
+    found = float(values.get(name, 0))
+    if not math.isfinite(found):
+        raise ValueError(f"{name} is {found}")
+    return found
+
+
 def batch_row(found: Mapping[str, Any]) -> PipelineBatch:
     return PipelineBatch(
         batch=whole(found, "batch"),
-        at=str(found.get("ended", "")),  # Spark reports when a batch began
+        at=text(found.get("ended", "")),  # Spark reports when a batch began
         rows_in=whole(found, "rows_in"),
         rows_out=whole(found, "rows_out"),
         quarantined=whole(found, "quarantined"),
         lag=whole(found, "lag"),
         duration_ms=whole(found, "duration_ms"),
-        rows_per_s=float(found.get("rows_per_s", 0)),
+        rows_per_s=finite(found, "rows_per_s"),
     )
 
 
 def run_row(found: Mapping[str, Any]) -> PipelineRun:
     figures = found.get("figures", {})
     return PipelineRun(
-        id=str(found.get("id", "")),
-        began=str(found.get("began", "")),
-        ended=str(found.get("ended", "")),
-        outcome=str(found.get("outcome", "")),
-        error=str(found.get("error", ""))[:500],
+        id=text(found.get("id", "")),
+        began=text(found.get("began", "")),
+        ended=text(found.get("ended", "")),
+        outcome=text(found.get("outcome", "")),
+        error=text(found.get("error", "")),
         rows_in=whole(figures, "rows_in"),
         rows_out=whole(figures, "rows_out"),
         quarantined=whole(figures, "quarantined"),
@@ -183,5 +203,5 @@ def broken_of(batches: list[dict[str, Any]]) -> list[Broken]:
     for batch in batches:
         for name, rows in dict(batch.get("broken", {})).items():
             sums[str(name)] = sums.get(str(name), 0) + int(rows)
-    rows = [Broken(expectation=name[:200], rows=count) for name, count in sums.items() if count]
+    rows = [Broken(expectation=text(name, 200), rows=count) for name, count in sums.items() if count]
     return sorted(rows, key=lambda each: -each["rows"])[:50]

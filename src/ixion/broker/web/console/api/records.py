@@ -390,7 +390,8 @@ async def record(inside: Inside, request: HttpRequest) -> RecordRow:
     """One record, whole up to a megabyte."""
     topic = known(inside, request)
     at = request.at
-    if not (at["partition"].isdigit() and at["offset"].isdigit() and len(at["offset"]) < 19):
+    digits = at["partition"] + at["offset"]
+    if not (digits.isascii() and digits.isdigit() and at["partition"] and 0 < len(at["offset"]) < 19):
         raise RefusedError(404, "partition and offset are numbers")
     number, offset = int(at["partition"][:9]), int(at["offset"])
     result = await read(inside, topic.name, number, offset, 1)

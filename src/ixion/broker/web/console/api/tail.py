@@ -29,7 +29,8 @@ async def tail(inside: Inside, request: HttpRequest) -> Stream:
     offsets = {place["partition"]: place["end"] for place in places}
     for part in request.headers.get("last-event-id", request.query.get("after", ""))[:2000].split(","):
         number, _, offset = part.partition(":")
-        if number.isdigit() and offset.isdigit() and len(offset) < 19 and int(number[:9]) in offsets:
+        is_place = part.isascii() and number.isdigit() and offset.isdigit() and len(offset) < 19
+        if is_place and int(number[:9]) in offsets:
             offsets[int(number[:9])] = int(offset)
 
     async def feed(outlet: Outlet) -> None:
