@@ -29,6 +29,16 @@ def allow(bootstrap: str, kind: int, name: str) -> None:
     assert answer.responses[0].error_code == 0, answer
 
 
+def lose(cluster: Cluster, last: int) -> list[int]:
+    """Let this replica alone be in sync, and then no broker run. Returns the others."""
+    others = [number for number in cluster.brokers if number != last]
+    for number in others:
+        cluster.kill(number)
+    cluster.wait(lambda: cluster.isr("t") == cluster.isr("u") == (last,), "the last replica is alone in sync")
+    cluster.kill(last)
+    return others
+
+
 @pytest.mark.parametrize("asked", ["the controller", "another broker"])
 @pytest.mark.parametrize(("kind", "name"), [(TOPIC, "t"), (BROKER, "")])
 def test_allowing_it_elects(kind: int, name: str, asked: str) -> None:
@@ -36,11 +46,7 @@ def test_allowing_it_elects(kind: int, name: str, asked: str) -> None:
         cluster.create_topic("t")
         cluster.create_topic("u")
         last = cluster.leader("t")
-        others = [number for number in cluster.brokers if number != last]
-        for number in others:
-            cluster.kill(number)
-        cluster.wait(lambda: cluster.isr("t") == (last,), "the last replica is alone in sync")
-        cluster.kill(last)
+        others = lose(cluster, last)
         for number in others:
             cluster.restart(number)
         controller = cluster.controller
@@ -52,3 +58,22 @@ def test_allowing_it_elects(kind: int, name: str, asked: str) -> None:
             assert cluster.isr("u") == (last,), "this topic does not allow it"
         else:
             assert cluster.leader("u") in others
+
+
+@pytest.mark.parametrize(("kind", "name"), [(TOPIC, "t"), (BROKER, "")])
+def test_a_controller_that_starts_later_knows_that_it_is_allowed(kind: int, name: str) -> None:
+    with Cluster(3) as cluster:
+        cluster.create_topic("t")
+        cluster.create_topic("u")
+        allow(cluster.brokers[1].bootstrap, kind, name)
+        last = cluster.leader("t")
+        first, second = lose(cluster, last)
+        cluster.restart(first)
+        assert cluster.leader("t") == first
+        if kind == TOPIC:
+            assert cluster.isr("u") == (last,), "this topic does not allow it"
+        else:
+            assert cluster.leader("u") == first
+        cluster.restart(second)
+        cluster.kill(first)  # and its successor
+        assert cluster.leader("t") == second
