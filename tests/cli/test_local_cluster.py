@@ -314,3 +314,30 @@ def test_secrets_are_in_files_of_this_user_alone(tmp_path: Path) -> None:
     assert loaded == dict(each.split("=", 1) for each in (jaas, "ssl.key.password=hunter2"))
     cluster.save(state)
     assert stat.S_IMODE((tmp_path / "cluster.json").stat().st_mode) == 0o600
+
+
+def test_secrets_of_running_brokers_are_seen_by_nobody_else(laptop: Laptop) -> None:
+    """They are in no file that others can read, and on no command line of what was started."""
+    (port,) = free_ports(1)
+    secrets = (
+        'listener.name.x.plain.sasl.jaas.config=x required user_root="hunter2";',
+        "ssl.keystore.password=hunter2",
+        "ssl.key.password=hunter2",
+        "delegation.token.secret.key=hunter2",
+    )
+    words = [word for each in secrets for word in ("--set", each)]
+    laptop.directory.chmod(0o755)
+    for started in ("for the first time", "again"):
+        laptop.cluster("up", "--brokers", "1", "--port", str(port), *words)
+        laptop("topic", "create", f"t-{started.split()[0]}")
+        state = LocalCluster(laptop.data).existing()
+        for process in (state.tree, *(each.process for each in state.brokers)):
+            line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            assert b"ixion" in line
+            assert b"hunter2" not in line
+        laptop.cluster("down")
+        holding = [each for each in Path(laptop.data).rglob("*") if each.is_file() and b"hunter2" in each.read_bytes()]
+        assert {each.name for each in holding} == {"cluster.json", "broker-1.secrets"}
+        assert [stat.S_IMODE(each.stat().st_mode) for each in holding] == [0o600, 0o600]
+        for each in holding:
+            each.chmod(0o644)  # as an older version may have left it
