@@ -56,8 +56,8 @@ def admin_by(broker: Broker, token: DelegationToken, **other: Any) -> Admin:
     )
 
 
-def change(broker: Broker, token: DelegationToken, **fields: int) -> None:
-    """Give a token other times, in the tree and in the broker's memory."""
+def change(broker: Broker, token: DelegationToken, **fields: Any) -> None:
+    """Give a token other times or another owner, in the tree and in the broker's memory."""
 
     async def work(real: Any) -> None:
         tokens = real.parts.tokens
@@ -233,6 +233,17 @@ def test_a_stored_token_of_another_type_lets_nobody_in() -> None:
     assert login is not None
     assert login.owner == "u"
     assert tokens.login("SCRAM-SHA-256", "b") is None
+
+
+def test_a_stored_token_of_another_type_cannot_be_renewed_but_removed(broker: Broker) -> None:
+    with admin_as(broker, "alice") as alice:
+        token = alice.create_delegation_token(renewers=["User:alice"])
+        change(broker, token, owner="X:root")
+        assert code_of(lambda: alice.renew_delegation_token(token.hmac)) is ErrorCode.INVALID_PRINCIPAL_TYPE
+        with pytest.raises(AuthenticationError), admin_by(broker, token) as job:
+            job.list_topics()
+        alice.expire_delegation_token(token.hmac)
+        assert token.token_id not in {each.token_id for each in alice.describe_delegation_tokens()}
 
 
 def test_the_names_of_a_token_are_bounded(broker: Broker) -> None:

@@ -100,6 +100,8 @@ class TokenManager:
     async def renew(self, principal: str, token_hmac: bytes, period_ms: int) -> int:
         """Renew a token; returns its new expiry. A negative period means delegation.token.expiry.time.ms."""
         async with self._turn:
+            if not self._find(principal, token_hmac).is_of_user:
+                raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE)  # nobody can log in with it: let it expire
             return await self._extend(principal, token_hmac, self._expiry_time_ms if period_ms < 0 else period_ms)
 
     async def expire(self, principal: str, token_hmac: bytes, period_ms: int) -> int:

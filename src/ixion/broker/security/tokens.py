@@ -89,12 +89,9 @@ class Tokens:
 
         token = self._live(token_id)
         credential = self._credentials.get((token_id, mechanism))
-        if token is None or credential is None:
+        if token is None or credential is None or not token.is_of_user:
             return None
-        kind, _, owner = token.owner.partition(":")
-        if kind != "User":  # Apache Kafka may have stored it
-            return None
-        return TokenLogin(owner, credential, token.expires_ms)
+        return TokenLogin(token.owner.partition(":")[2], credential, token.expires_ms)
 
     def _live(self, token_id: str) -> Token | None:
         token = self._tokens.get(token_id)

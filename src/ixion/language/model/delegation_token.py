@@ -14,6 +14,11 @@ class Token(NamedTuple):
     expires_ms: int
     renewers: tuple[str, ...] = ()
 
+    @property
+    def is_of_user(self) -> bool:
+        """No login has another type of owner. Apache Kafka may have stored such a token."""
+        return self.owner.startswith("User:")
+
     def concerns(self, principal: str) -> bool:
         """Whether the principal may renew, expire and describe the token."""
         return principal in (self.owner, self.requester, *self.renewers)
