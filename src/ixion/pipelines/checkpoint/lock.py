@@ -6,6 +6,7 @@ killed, its JVM notices a moment later, and may finish a write until then. So th
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -25,7 +26,7 @@ ORPHAN_S: Final = 30.0  # a JVM whose driver was killed ends within a few second
 @contextmanager
 def free_for_upkeep(path: str, jvm: int) -> Iterator[bool]:
     """Hold the lock, if no run has it; a run that begins meanwhile waits. Yields whether it is held."""
-    with open(path, "a+") as handle:
+    with _opened(path) as handle:
         if not _taken(handle):
             yield False
             return
@@ -37,7 +38,7 @@ def free_for_upkeep(path: str, jvm: int) -> Iterator[bool]:
 @contextmanager
 def held_for_run(path: str, jvm: int) -> Iterator[None]:
     """JVM is the process in which Spark runs."""
-    with open(path, "a+") as handle:
+    with _opened(path) as handle:
         pid, old_jvm, purpose = _holder(handle)
         while not _taken(handle):
             pid, old_jvm, purpose = _holder(handle)
@@ -58,6 +59,16 @@ def private_folder() -> str:
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
             raise PipelineError(f"{path} must be a folder that only this user can read; remove it") from None
     return path
+
+
+def _opened(path: str) -> TextIO:
+    """A link is not followed, because what it leads to would be emptied."""
+    try:
+        return open(path, "a+", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise PipelineError(f"the lock {path} must be a file of its own, not a link; remove it") from None
+        raise
 
 
 def _begin(handle: TextIO, old_jvm: str, jvm: int, purpose: str) -> None:
