@@ -20,6 +20,7 @@ from ixion.broker.startup.broker import Broker as RealBroker
 from ixion.broker.web.console.api import cost
 from ixion.broker.web.console.api.cost import Cost, GoneError
 from ixion.broker.web.console.api.export import cell
+from ixion.broker.web.console.api.record_rows import text_of
 from ixion.broker.web.console.api.records import Records, has_text
 from ixion.broker.web.console.views.records import command, indented
 from ixion.cli.consume.commands import filter_of
@@ -204,3 +205,10 @@ def test_a_browser_that_goes_ends_the_thread(broker: Broker, monkeypatch: pytest
             await asyncio.sleep(0)
 
     broker.call(wait)
+
+
+def test_long_json_is_not_parsed_to_be_shown() -> None:
+    """A megabyte of it held up the event loop for 35 ms: the interpreter is not given away meanwhile."""
+    most = cost.FILTER_LIMITS.json_bytes
+    assert text_of(b"[" * most, 1 << 30)["kind"] == "text"
+    assert text_of(b"[" * (most + 1), 1 << 30)["kind"] == "json"  # by its look

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, ClassVar
@@ -91,6 +92,7 @@ def test_bytes_that_end_too_early_are_refused(size: int) -> None:
         decode(ORDER, ENCODED[:size])
 
 
+MANY_NAMES = {"type": "record", "name": "R", "fields": [{"name": "x" * 1_000, "type": "int"}]}
 DEEP: dict[str, Any] = {"type": "record", "name": "D", "fields": [{"name": "d", "type": "D"}]}
 
 
@@ -110,12 +112,34 @@ DEEP: dict[str, Any] = {"type": "record", "name": "D", "fields": [{"name": "d", 
         ({"type": "fixed", "name": "x", "size": -1}, b""),
         ("[", b""),
         (7, b""),
+        (
+            {"type": "array", "items": {"type": "enum", "name": "E", "symbols": ["x" * 1_000]}},
+            long(9_000) + bytes(9_001),
+        ),
+        ({"type": "array", "items": MANY_NAMES}, long(5_000) + bytes(5_001)),
         ("null", b"x"),
     ],
 )
 def test_what_a_stranger_may_send_is_refused(schema: Any, data: bytes) -> None:
     with pytest.raises(AvroError):
         decode(schema, data)
+
+
+@pytest.mark.parametrize("kind", ["bytes", {"type": "fixed", "name": "F", "size": 64}])
+def test_decimals_are_exact_up_to_a_length(kind: Any) -> None:
+    schema = {"type": "bytes"} if kind == "bytes" else dict(kind)
+    schema |= {"logicalType": "decimal", "scale": 3}
+    found = (1 << 510) + 7
+    start = long(64) if kind == "bytes" else b""
+    text = decode(schema, start + found.to_bytes(64, "big", signed=True))
+    assert text == f"{found // 1000}.{found % 1000:03}"
+
+
+def test_a_decimal_that_is_too_long_to_read_stays_bytes() -> None:
+    """One of 250 KB held up the event loop for 5 s."""
+    data = b"\x7f" * 65
+    found = decode({"type": "bytes", "logicalType": "decimal", "scale": 3}, long(65) + data)
+    assert found == b64encode(data).decode()
 
 
 @given(st.binary(max_size=200))

@@ -2,7 +2,8 @@
 
     decode('{"type": "record", "name": "Order", "fields": [{"name": "n", "type": "int"}]}', b"\\x0e")   ->  {"n": 7}
 
-The bytes come from strangers: depth and number of values are bounded, so that a few bytes cannot make a large answer.
+The bytes come from strangers: depth, number of values and length of the names between them are bounded, so that a few
+bytes cannot make a large answer. A decimal that is too long for people stays bytes: to write one of 250 KB takes 5 s.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import math
 import struct
 from base64 import b64encode
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final
 
 MOST_VALUES: Final = 20_000
 DEEPEST: Final = 50
+MOST_NAMED: Final = 1 << 20  # characters of names and symbols, which are those of the schema, however often they come
+DECIMAL_BYTES: Final = 64
+EXACT: Final = Context(prec=3 * DECIMAL_BYTES)
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -40,6 +44,7 @@ class Reader:
         self._data = data
         self._named: dict[str, Any] = {}
         self._values = 0
+        self._named_chars = 0
         self.at = 0
 
     def read(self, schema: Any, space: str, depth: int) -> Any:
@@ -60,9 +65,9 @@ class Reader:
             self._named[name] = schema
             space = name.rpartition(".")[0]
         if kind in ("record", "error"):
-            return {each["name"]: self.read(each["type"], space, depth + 1) for each in schema["fields"]}
+            return {self._name(each["name"]): self.read(each["type"], space, depth + 1) for each in schema["fields"]}
         if kind == "enum":
-            return schema["symbols"][self._index(len(schema["symbols"]))]
+            return self._name(schema["symbols"][self._index(len(schema["symbols"]))])
         if kind == "fixed":
             return logical(schema, self.take(int(schema["size"])))
         if kind == "array":
@@ -72,6 +77,12 @@ class Reader:
         if kind == "bytes":
             return logical(schema, self.take(self.long()))
         return logical(schema, self.read(kind, space, depth + 1))
+
+    def _name(self, name: str) -> str:
+        self._named_chars += len(name)
+        if self._named_chars > MOST_NAMED:
+            raise AvroError("too many long names")
+        return name
 
     def _index(self, count: int) -> int:
         found = self.long()
@@ -137,8 +148,9 @@ def full_name(name: str, space: str) -> str:
 def logical(schema: dict[str, Any], value: Any) -> Any:
     kind = schema.get("logicalType")
     if isinstance(value, bytes):
-        if kind == "decimal":
-            return str(Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-int(schema.get("scale", 0))))
+        if kind == "decimal" and len(value) <= DECIMAL_BYTES:
+            unscaled = Decimal(int.from_bytes(value, "big", signed=True))
+            return str(unscaled.scaleb(-int(schema.get("scale", 0)), EXACT))
         return b64encode(value).decode()
     try:
         if kind == "date":

@@ -6,6 +6,8 @@ import json
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
+from ixion.broker.web.console.api.cost import FILTER_LIMITS
+
 if TYPE_CHECKING:
     from ixion.broker.web.console.api.registry import Registry
     from ixion.language.records.record import Record
@@ -93,8 +95,8 @@ def text_of(data: bytes | None, most: int) -> Text:
 def is_json(text: str, cut: bool) -> bool:
     if not text.lstrip().startswith(("{", "[")):
         return False
-    if cut:
-        return True  # it looks like it
+    if cut or len(text) > FILTER_LIMITS.json_bytes:
+        return True  # it looks like it; to parse it would hold up the event loop
     try:
         json.loads(text)
     except (ValueError, RecursionError):
