@@ -341,4 +341,8 @@ TWINS: Final = (
         16.0,
         (Fault(2.168, "clock", "leader", "2", 7.963, ("t", 1)),),
     ),
+    Kept(
+        "a record that was accepted while its renewal was to be sent came again",
+        *(120056, "shares", 16.0),
+    ),
 )

@@ -47,6 +47,15 @@ def test_batches_out_of_order(join: Join) -> None:
     assert one.codes((2, 3, ACCEPT), (0, 1, ACCEPT)) == ["INVALID_REQUEST"]
 
 
+def test_one_record_is_acknowledged_once_in_a_request(join: Join) -> None:
+    """The answer is about both, so neither may be left out."""
+    one = join()
+    one.acquire(max_records=4)
+    assert one.codes((0, 3, RELEASE), (0, 3, ACCEPT)) == ["INVALID_REQUEST"]
+    assert one.codes((0, 3, ACCEPT), (0, 3, ACCEPT)) == ["NONE"], "the same twice is once"
+    assert join("other").acquire(max_records=1)[0][0] == 4
+
+
 def test_a_renewal_has_the_new_time(join: Join) -> None:
     one = join()
     one.acquire(max_records=4)

@@ -105,6 +105,22 @@ def test_locks_of_held_records_are_renewed_until_the_caller_is_taken_for_stuck()
     assert [record.delivery_count for record in taken(sim, machine, count=3)] == [2, 2, 2]
 
 
+@pytest.mark.parametrize("how", ["by hand", "implicitly"])
+def test_a_record_that_is_accepted_while_its_renewal_is_due_is_accepted_only(how: str) -> None:
+    """Found by seed 120056 of the simulator: both went in one request, and the broker took the renewal."""
+    sim, machine = ready(3, BY_HAND if how == "by hand" else ShareSettings())
+    records = taken(sim, machine, count=3)
+    (acquisition,) = machine.fetcher.acquisitions
+    acquisition.renew_all()
+    if how == "by hand":
+        sim.decide(machine, records[1], ACCEPT)
+    else:
+        machine.accept_held(sim.now_s)
+    entries, _ = acquisition.take_unsent(sim.now_s)
+    sent = [(entry.item.first, entry.item.last, entry.item.kind) for entry in entries]
+    assert sent == ([(1, 1, ACCEPT), (0, 0, RENEW), (2, 2, RENEW)] if how == "by hand" else [(0, 2, ACCEPT)])
+
+
 def test_without_renewals_a_late_acknowledgement_fails_at_once() -> None:
     sim, machine = ready(1, BY_HAND._replace(auto_renew=False))
     (record,) = taken(sim, machine)

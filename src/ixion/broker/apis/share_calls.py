@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# One batch of acknowledgements for each range; its types are one for each offset.
-ACKNOWLEDGED: Final = Rule(FIRST, ("first_offset", "last_offset"), {"acknowledge_types": as_sent()})
+# The same acknowledgements of a range count once; others of the same range are refused by `check`.
+ACKNOWLEDGED: Final = Rule(
+    FIRST, ("first_offset", "last_offset", "acknowledge_types", "delay_ms"), {"acknowledge_types": as_sent()}
+)
 FEATURE: Final = "share.version"
 SHARE_GROUPS: Final = 1
 RENEW_SINCE: Final = 2

@@ -132,10 +132,6 @@ class Acquisition:
             self.renewals.append(Item(offset, offset, RENEW, result=result))
             return
         del self.held[offset]
-        for item in [item for item in self.renewals if item.first == offset and item.result is not None]:
-            self.renewals.remove(item)  # needless now
-            if item.result is not None:
-                item.result.settle(None)
         self.unsent.append(Item(offset, offset, result.kind, delay_ms, result))
 
     def renew_all(self) -> None:
@@ -148,13 +144,30 @@ class Acquisition:
         """What must be sent, without and with renewals; then what is too late to be sent."""
         sent: list[Entry] = []
         late: list[Entry] = []
-        for item in [*self.unsent, *self.renewals]:
+        for item in [*self.unsent, *self._needed_renewals()]:
             has_lock = self.lost is None and (now_s < self.locked_until_s or self.has_lock(item.first, now_s))
             (sent if has_lock else late).append(Entry(item, self))
         self.unsent = []
         self.renewals = []
         self.flying += sum([entry.item.size for entry in sent])
         return sent, late
+
+    def _needed_renewals(self) -> list[Item]:
+        """Without what was acknowledged since: a broker takes one acknowledgement of a record in a request."""
+        if self.lost is not None:
+            return self.renewals
+        kept = {*self.held, *[record.offset for record in self.fresh]}
+        needed: list[Item] = []
+        for item in self.renewals:
+            result = item.result
+            if result is None:
+                offsets = [offset for offset in range(item.first, item.last + 1) if offset in kept]
+                needed += [item._replace(first=first, last=last) for first, last in ranges_of(offsets)]
+            elif item.first in kept:
+                needed.append(item)
+            else:
+                result.settle(None)
+        return needed
 
     @property
     def lapses_s(self) -> float:
