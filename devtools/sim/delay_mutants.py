@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from devtools.sim.mutate import put
 from ixion.broker.log import reader
-from ixion.broker.log.log import NO_BARRIER
+from ixion.broker.log.log import NO_BARRIER, Log
 from ixion.broker.log.view import Bound
 from ixion.broker.replica.delivery_delay import DeliveryDelays
 from ixion.broker.replica.partition import Partition
@@ -51,6 +51,58 @@ def followers_show_what_is_not_committed() -> None:
     )
 
 
+def followers_count_half() -> None:
+    """A follower shows its consumers records after half of the delay (delivery.delay.mode=fixed)."""
+    real = DeliveryDelays._look
+
+    def look(self: DeliveryDelays, barrier: Any) -> None:
+        whole_ms = barrier.delay_ms
+        if not barrier.partition.leads:
+            barrier.delay_ms = whole_ms // 2
+        real(self, barrier)
+        barrier.delay_ms = whole_ms
+
+    put(DeliveryDelays, "_look", look)
+
+
+def barrier_survives_truncation() -> None:
+    """What a follower may show is not lowered with its log: what it then copies is shown at once."""
+    real = Log.truncate_to
+
+    def truncate_to(self: Log, offset: int) -> bool:
+        shown = self.visible_end
+        cut = real(self, offset)
+        self.visible_end = shown
+        return cut
+
+    put(Log, "truncate_to", truncate_to)
+
+
+def send_unnoted() -> None:
+    """A schedule topic sends before its replicas know that it does, so that a new leader sends again."""
+
+    async def commit(*_: Any) -> None:
+        pass
+
+    put(Sender, "_commit", commit)
+
+
+def unknown_is_refused() -> None:
+    """A schedule topic takes a delivery whose outcome it does not know for a refused one, and sends it as a new one."""
+    real = Sender._send
+
+    async def send(self: Sender, *given: Any) -> int:
+        try:
+            return await real(self, *given)
+        except KafkaError:
+            state = self._schedule.state
+            if state is not None and state.sending is not None:
+                self._withdraw(state.sending)
+            raise
+
+    put(Sender, "_send", send)
+
+
 def delivery_without_sequence() -> None:
     """A schedule topic delivers without sequence numbers, so that a delivery that is repeated is there twice."""
     real = Sender._batch
@@ -88,3 +140,10 @@ DELAY_MUTANTS: Final[tuple[Callable[[], None], ...]] = (
     delivery_without_sequence,
     delivered_unanswered,
 )
+# Rules that one load alone can see, each with that load; the faults are drawn from all.
+OF_ONE_LOAD: Final[dict[Callable[[], None], str]] = {
+    followers_count_half: "nearest",
+    barrier_survives_truncation: "nearest",
+    send_unnoted: "scheduled",
+    unknown_is_refused: "scheduled",
+}

@@ -15,7 +15,7 @@ import ixion.broker.replica.fetch_requests as fetch_requests
 import ixion.broker.replica.fetcher as fetcher
 import ixion.broker.replica.followed as followed
 from devtools.sim.client_mutants import CLIENT_MUTANTS
-from devtools.sim.delay_mutants import DELAY_MUTANTS
+from devtools.sim.delay_mutants import DELAY_MUTANTS, OF_ONE_LOAD
 from devtools.sim.log_mutants import LOG_MUTANTS
 from devtools.sim.mutate import put
 from devtools.sim.share_mutants import SHARE_MUTANTS
@@ -448,6 +448,7 @@ MUTANTS: Final[dict[str, Callable[[], None]]] = {
         move_unseen,
         *LOG_MUTANTS,
         *DELAY_MUTANTS,
+        *OF_ONE_LOAD,
         *CLIENT_MUTANTS,
         *SHARE_MUTANTS,
     )
@@ -485,7 +486,7 @@ HINTS: Final[dict[str, tuple[str, str]]] = {
     "one-batch-only": ("stop,isolate,alone,kill", "none"),
     "absent-forgotten": ("wiped-between", "moves"),
     "logs-left-behind": ("kill", "moves"),
-    **{each.__name__.replace("_", "-"): ("", job) for each, job in CLIENT_MUTANTS.items()},
+    **{each.__name__.replace("_", "-"): ("", job) for each, job in {**CLIENT_MUTANTS, **OF_ONE_LOAD}.items()},
     **{each.__name__.replace("_", "-"): ("", "shares") for each in SHARE_MUTANTS},
 }
 
