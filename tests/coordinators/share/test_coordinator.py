@@ -218,3 +218,19 @@ def test_memory_and_log_agree(changes: list[tuple[StateBatch, int]], updates: in
     world.restart()
     assert world.read(KEY) == before
     world.close()
+
+
+def test_a_large_state_is_read_back_after_a_restart() -> None:
+    """Its snapshot is restored in steps, and the update behind it applied after them."""
+    world = World(share_coordinator_snapshot_update_records_per_snapshot="1")
+    world.initialize(KEY, start=0)
+    world.write(KEY, update(*[StateBatch(2 * at, 2 * at, AVAILABLE, 1, START_MS + at) for at in range(1_000)], start=0))
+    for at in range(101):  # the last but one is due for a snapshot: there are 1,000 runs
+        world.write(KEY, update(StateBatch(2 * at, 2 * at, ACKNOWLEDGED, 1), start=0))
+    world.coordinator.prune()
+    assert world.records(KEY) < 100, "it begins with the snapshot"
+    before = world.read(KEY)
+    world.restart()
+    assert world.read(KEY) == before
+    assert len(before.batches) == 1_000
+    world.close()

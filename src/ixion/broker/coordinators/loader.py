@@ -50,8 +50,9 @@ class Loadable(Protocol):
     def control(self, batch: BatchView, /) -> None:
         """Handle a control batch. If this raises, the loader skips the batch."""
 
-    def replay(self, batch: BatchView, record: Record, /) -> None:
-        """Handle a record, in the order of the log. If it raises it changes nothing; the loader skips the record."""
+    def replay(self, batch: BatchView, record: Record, /) -> Steps[None] | None:
+        """Handle a record, in the order of the log. If it raises it changes nothing; the loader skips the record. What
+        takes long is returned as steps."""
 
     def finish(self) -> Steps[None]:
         """Everything is loaded: begin to serve."""
@@ -109,7 +110,9 @@ class Loader:
                 if record is None:
                     return
                 offset = int(record.offset)
-                replay(batch, record)
+                steps = replay(batch, record)
+                if steps is not None:
+                    yield from steps
             except Exception as error:
                 self._skip(load, offset, error)
             load.records += 1

@@ -172,8 +172,8 @@ class ShardLoad:
     def control(self, _batch: BatchView) -> None:
         """The log of this topic has no control batches."""
 
-    def replay(self, _batch: BatchView, record: Record) -> None:
-        replay(record, self._shard.states)
+    def replay(self, _batch: BatchView, record: Record) -> Steps[None] | None:
+        return replay(record, self._shard.states)
 
     def finish(self) -> Steps[None]:
         shard = self._shard

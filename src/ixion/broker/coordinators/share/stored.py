@@ -20,6 +20,7 @@ from ixion.language.protocol.flaws import UnsupportedVersionError
 from ixion.language.protocol.storage import decode, decode_key, encode, encode_key, record_type
 from ixion.language.protocol.stored import share_state as table
 from ixion.language.records.record import Record
+from ixion.timer.turns import Steps
 
 SNAPSHOT: Final = 0  # types of keys
 UPDATE: Final = 1
@@ -28,6 +29,11 @@ BATCHES_AT: Final = 38  # where a snapshot without batches has their count: behi
 EMPTY: Final = 1  # a compact array has one more than its length in front
 _PLAIN: Final = Struct(">qqbhB").pack
 _WITH_DUE: Final = Struct(">qqbh4sq").pack
+_BATCH: Final = Struct(">qqbh").unpack_from
+_DUE: Final = Struct(">q").unpack_from
+BATCH_BYTES: Final = 19  # without its tagged fields
+LARGE_BYTES: Final = 20_000  # of a snapshot that is restored in steps; up to here it takes 3 ms
+AT_ONCE: Final = 200  # batches in one step; some 500 µs
 _DUE_TAG: Final = b"\x01\x88\x27\x08"  # one tagged field, 5000, of eight bytes
 
 Entry = tuple[bytes, bytes | None]
@@ -115,8 +121,9 @@ def snapshot_key(key: SharePartitionKey) -> bytes:
     return encode_key(SNAPSHOT, named)
 
 
-def replay(record: Record, states: States) -> None:
-    """Apply a record of the log. Raises, and changes nothing, if it cannot be read."""
+def replay(record: Record, states: States) -> Steps[None] | None:
+    """Apply a record of the log. Raises, and changes nothing, if it cannot be read. A large one is applied by the steps
+    that are returned, in the last of them."""
     data = record.key
     number = record_type(b"" if data is None else data)
     assert data is not None
@@ -125,6 +132,8 @@ def replay(record: Record, states: States) -> None:
         key = SharePartitionKey(named.group_id, named.topic_id, named.partition)
         if record.value is None:
             states.pop(key, None)
+        elif len(record.value) > LARGE_BYTES:
+            return _restore_large(key, bytes(record.value), int(record.offset), states)
         else:
             states[key] = _restored(decode(table.ShareSnapshotValue, record.value), int(record.offset))
     elif number == UPDATE:
@@ -134,6 +143,31 @@ def replay(record: Record, states: States) -> None:
             known.apply(_update_of(decode(table.ShareUpdateValue, record.value)))
     else:
         raise UnsupportedVersionError("record key", number)
+    return None
+
+
+def _restore_large(key: SharePartitionKey, data: bytes, offset: int, states: States) -> Steps[None]:
+    """As `_restored`, in steps. 100,000 runs take 0.3 s."""
+    state = _restored(_without_batches(data, b"\0"), offset)
+    runs, start = state.runs, state.start_offset
+    count, at = _uvarint_at(data, BATCHES_AT)
+    for number in range(1, count):
+        first, last, kind, deliveries = _BATCH(data, at)
+        at += BATCH_BYTES
+        due_ms = 0
+        if data[at] == 0:
+            at += 1
+        elif data[at : at + len(_DUE_TAG)] == _DUE_TAG:
+            (due_ms,) = _DUE(data, at + len(_DUE_TAG))
+            at += len(_DUE_TAG) + 8
+        else:  # tagged fields that are not ours
+            states[key] = _restored(decode(table.ShareSnapshotValue, data), offset)
+            return
+        runs.apply(StateBatch(first, last, kind, deliveries, due_ms), start)
+        if number % AT_ONCE == 0:
+            yield
+    state.complete_count = _without_batches(data, data[at:]).delivery_complete_count  # a tagged field at the end
+    states[key] = state
 
 
 def _restored(value: table.ShareSnapshotValue, offset: int) -> Stored:
@@ -174,6 +208,21 @@ def _packed(runs: Runs) -> bytes:
         else:
             pieces.append(_PLAIN(first, last, state, deliveries, 0))
     return b"".join(pieces)
+
+
+def _without_batches(data: bytes, tail: bytes) -> table.ShareSnapshotValue:
+    return decode(table.ShareSnapshotValue, b"".join((data[:BATCHES_AT], bytes([EMPTY]), tail)))
+
+
+def _uvarint_at(data: bytes, at: int) -> tuple[int, int]:
+    """A number, and where it ends."""
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        at += 1
+        if data[at - 1] < 0x80:
+            return value, at
+        shift += 7
 
 
 def _uvarint(value: int) -> bytes:
