@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -30,6 +31,7 @@ from devtools.programs import tool
 PATIENCE_S: Final = 60.0
 LOOK_S: Final = 0.05  # between two looks whether something is true on a page
 CHUNK: Final = 1 << 20
+NAVIGATED: Final = ("navigated or closed", "context was destroyed", "Cannot find context")  # words of Chromium
 FLAGS: Final = (
     *("--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check", "--disable-gpu"),
     *("--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -39,6 +41,10 @@ FLAGS: Final = (
 
 class BrowserError(Exception):
     """The browser has ended, refused a command, or something did not become true in time."""
+
+
+class NavigatedError(BrowserError):
+    """The page went to another one meanwhile."""
 
 
 class Browser:
@@ -119,7 +125,9 @@ class Browser:
             self._receive(max(until - time.monotonic(), 0))
         answer = self._answers.pop(number)
         if "error" in answer:
-            raise BrowserError(f"{method}: {answer['error'].get('message')}")
+            message = str(answer["error"].get("message"))
+            kind = NavigatedError if any(text in message for text in NAVIGATED) else BrowserError
+            raise kind(f"{method}: {message}")
         return dict(answer["result"])
 
     def listen(self, seconds: float) -> None:
@@ -188,9 +196,10 @@ class Page:
         """The first value of the expression that is true."""
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
-            found = self.look(expression)
-            if found:
-                return found
+            with suppress(NavigatedError):  # the next look is at the next page
+                found = self.look(expression)
+                if found:
+                    return found
             self._browser.listen(LOOK_S)
         raise BrowserError(f"not true within {PATIENCE_S:g} s: {expression}")
 

@@ -92,7 +92,8 @@ class Writer:
                 for partition, value in sends:
                     self._producer.produce(TOPIC, value.encode(), partition=partition, on_delivery=delivered)
                 self._producer.flush()
-            except KafkaException as error:  # a fatal one: the leader lacks what was acknowledged
+            # A fatal one: the leader lacks what was acknowledged. Of some, confluent-kafka raises a SystemError.
+            except (KafkaException, SystemError) as error:
                 self.failed.append(str(error))
             self._write("info" if self.failed else "ok", sends, placed)
             self.acknowledged += len(placed)

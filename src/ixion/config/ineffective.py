@@ -41,7 +41,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "offsets.commit.required.acks": "offsets are written with acks=all",
     "transaction.state.log.load.buffer.size": _FIXED,
     "group.share.assignors": "there is one assignor, simple",
-    "group.streams.assignor.offload.enable": "long assignments are always computed in turns of the loop",
     "share.fetch.purgatory.purge.interval.requests": _FIXED,
     "log.local.retention.ms": _REMOTE,
     "log.local.retention.bytes": _REMOTE,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ixion.config import streams_settings as settings
 from ixion.config.broker import BrokerConfig
-from ixion.config.setting import Setting, flag, integer
+from ixion.config.setting import Setting, integer
 
 SESSION_TIMEOUT: Final = "streams.session.timeout.ms"
 HEARTBEAT_INTERVAL: Final = "streams.heartbeat.interval.ms"
@@ -21,18 +21,12 @@ INITIAL_REBALANCE_DELAY: Final = integer(
     least=0,
     doc="wait for more members before the first assignment of an empty group",
 )
-ASSIGNOR_OFFLOAD: Final = flag(
-    "streams.assignor.offload.enable", True, doc="whether long assignments are computed beside other work"
-)
 
 # Settings of a group for which the broker has no lower limit.
-OWN: Final[dict[str, Setting[Any]]] = {
-    each.name: each for each in (NUM_STANDBY_REPLICAS, INITIAL_REBALANCE_DELAY, ASSIGNOR_OFFLOAD)
-}
+OWN: Final[dict[str, Setting[Any]]] = {each.name: each for each in (NUM_STANDBY_REPLICAS, INITIAL_REBALANCE_DELAY)}
 DEFAULTS: Final[dict[str, Setting[Any]]] = {
     NUM_STANDBY_REPLICAS.name: settings.GROUP_STREAMS_NUM_STANDBY_REPLICAS,
     INITIAL_REBALANCE_DELAY.name: settings.GROUP_STREAMS_INITIAL_REBALANCE_DELAY_MS,
-    ASSIGNOR_OFFLOAD.name: settings.GROUP_STREAMS_ASSIGNOR_OFFLOAD_ENABLE,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ixion.config.setting import INT_MAX, Scope, flag, integer
+from ixion.config.setting import INT_MAX, Scope, integer
 
 GROUP_STREAMS_HEARTBEAT_INTERVAL_MS: Final = integer(
     "group.streams.heartbeat.interval.ms", 5_000, least=1, doc="heartbeat interval of members of streams groups"
@@ -63,7 +63,4 @@ GROUP_STREAMS_MAX_ASSIGNMENT_INTERVAL_MS: Final = integer(
     15_000,
     least=0,
     doc="highest assignment interval that a streams group may set",
-)
-GROUP_STREAMS_ASSIGNOR_OFFLOAD_ENABLE: Final = flag(
-    "group.streams.assignor.offload.enable", True, doc="whether long assignments are computed beside other work"
 )
