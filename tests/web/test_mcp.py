@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ixion.broker.web.console import mcp
 from ixion.broker.web.console.endpoints import ENDPOINTS
 from ixion.broker.web.console.mcp import NAMES, TOOLS, VERSIONS
 from ixion.clients import Producer
@@ -116,6 +117,13 @@ def test_what_is_refused_is_a_result_that_says_why(open_broker: Broker) -> None:
 def test_what_is_no_message_is_an_error_of_the_protocol(open_broker: Broker, sent: Any, code: int) -> None:
     status, found = ask(open_broker, "/mcp", sent)
     assert (status, found["error"]["code"]) == (200, code)
+
+
+def test_an_answer_that_no_assistant_can_read_is_refused(open_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp, "MOST_BYTES", 20)
+    failed, found = call(open_broker, "list_topics")
+    assert failed
+    assert "fewer rows" in found
 
 
 def test_the_way_to_it_is_guarded_as_every_endpoint(open_broker: Broker) -> None:

@@ -30,6 +30,7 @@ from ixion.broker.web.console.api import (
     topics,
     wheel,
 )
+from ixion.broker.web.console.api.figures import as_json, in_short_turns
 from ixion.broker.web.console.inside import Inside
 from ixion.broker.web.console.rights import (
     CHANGE_GROUP,
@@ -282,7 +283,7 @@ async def answer(endpoint: Endpoint, inside: Inside, request: HttpRequest) -> An
         return Stream(lambda outlet: found.feed(Watched(outlet, partial(still, endpoint, inside, request))), found.kind)
     if isinstance(found, (Response, Stream)):
         return found
-    return Response(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), kind=JSON)
+    return Response(await in_short_turns(as_json(found)), kind=JSON)
 
 
 def refused(refusal: RefusedError) -> Response:

@@ -32,6 +32,7 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
+MOST_BYTES: Final = 1 << 20  # of an answer
 HALF_PAIR: Final = re.compile(rb"\\u[dD][89a-fA-F]")  # or a whole one
 
 # By the name of the endpoint's function. What is missing here is a stream, a file, or about the login.
@@ -221,6 +222,8 @@ async def call(inside: Inside, request: HttpRequest, params: dict[str, Any]) -> 
     except RefusedError as refusal:
         return result(refusal.text, failed=True)
     assert isinstance(found, Response), "no tool is a stream"
+    if len(found.body) > MOST_BYTES:  # it would hold up the event loop, and is more than an assistant can read
+        return result(f"the answer has more than {MOST_BYTES:,} bytes: ask for fewer rows with limit", failed=True)
     return result(found.body.decode(), failed=found.status != 200)
 
 

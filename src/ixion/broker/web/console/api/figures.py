@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Final, TypedDict, TypeVar
+import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypedDict, TypeVar
 
 from ixion.broker.web.request import HttpRequest
 from ixion.timer.turns import Steps, run_turn
@@ -33,6 +34,26 @@ async def in_short_turns(steps: Steps[T]) -> T:
         result = run_turn(steps, TURN_NS)
     await asyncio.sleep(0)  # what is made of it is another turn
     return result[0]
+
+
+def as_json(found: Mapping[str, Any]) -> Steps[bytes]:
+    """An answer, one row of its lists at a time: `json` holds the event loop for as long as it writes."""
+    parts: list[bytes] = []
+    for name, value in found.items():
+        if isinstance(value, list):
+            rows: list[bytes] = []
+            for each in value:
+                rows.append(written(each))
+                yield
+            parts.append(b"%s:[%s]" % (written(name), b",".join(rows)))
+        else:
+            parts.append(b"%s:%s" % (written(name), written(value)))
+        yield
+    return b"{%s}" % b",".join(parts)
+
+
+def written(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def page_of(request: HttpRequest, total: int) -> Page:
