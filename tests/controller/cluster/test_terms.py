@@ -12,6 +12,7 @@ from ixion.broker.controller.cluster import controller as module
 from ixion.broker.controller.cluster import leaders
 from ixion.broker.controller.cluster.fenced_tree import DeposedError
 from ixion.broker.controller.cluster.take_over import take_over
+from ixion.broker.controller.cluster.term import Term
 from ixion.broker.controller.election import elect
 from ixion.broker.controller.planning import NewTopic
 from ixion.broker.metadata import paths
@@ -175,6 +176,36 @@ def test_a_take_over_that_fails_gives_the_role_away(monkeypatch: pytest.MonkeyPa
         assert league.term.sender.controller_epoch == 3
         assert await league.create("t", [[2, 3]]) is ErrorCode.NONE
         await league.check()
+
+    play(story)
+
+
+@pytest.mark.parametrize("error", [DeposedError("another one has written"), RuntimeError("something unforeseen")])
+def test_nothing_goes_by_the_view_of_a_take_over_that_ended_early(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Found by seed 120623 of the simulator: a broker registered, and no partition of the view had a replica yet."""
+
+    async def story(league: League) -> None:
+        ran: list[str] = []
+        terms: list[Term] = []
+
+        async def change() -> None:
+            ran.append("with half a view")
+
+        async def ended_early(term: Term, unclean: bool) -> None:
+            if terms:
+                return await take_over(term, unclean)
+            terms.append(term)
+            term.soon("a change", change)
+            await asyncio.sleep(0.001)
+            raise error
+
+        monkeypatch.setattr(module, "PAUSE_S", 0.001)
+        monkeypatch.setattr(module, "take_over", ended_early)
+        await league.begin(1)
+        await until(lambda: bool(terms) and not terms[0]._tasks)
+        assert ran == []
 
     play(story)
 

@@ -70,11 +70,13 @@ class Term:
             try:
                 return await change()
             except (DeposedError, SessionExpiredError) as error:
+                self.close()  # the view may be half made: a change that waits must not go by it
                 self.on_deposed(str(error))
                 raise KafkaError(ErrorCode.NOT_CONTROLLER, str(error)) from error
             except (KafkaError, TooLargeError):
                 raise  # it was refused
             except Exception as error:
+                self.close()
                 self.on_failed(str(error))
                 raise
 
