@@ -73,7 +73,7 @@ class History:
         self.lags = Lags()
         self._last: Look | None = None
         self._counters: tuple[float, ...] = ()
-        self._next_id = 1
+        self._next_id = time.time_ns() // 1_000_000  # greater than those of an earlier start
         self._task: TimerTask | None = None
         self._looking: asyncio.Task[None] | None = None
         self._shared: dict[str, tuple[float, asyncio.Future[Any]]] = {}

@@ -37,12 +37,15 @@ async def events(inside: Inside, request: HttpRequest) -> Stream:
     given = request.headers.get("last-event-id", request.query.get("after", ""))
     last = int(given) if given.isascii() and given.isdigit() and len(given) < 19 else -1
 
+    events = inside.history.events
+    is_known = bool(events) and last <= events[-1].id  # else it is of an earlier start, before the clock was set back
+
     async def feed(outlet: Outlet) -> None:
-        seen = last
+        seen = last if is_known else -1
         quiet = 0
         await outlet.send(b"retry: 2000\n\n")
         while True:
-            new = [each for each in inside.history.events if each.id > seen]
+            new = [each for each in events if each.id > seen]
             for each in new:
                 data = json.dumps(each._asdict(), ensure_ascii=False)
                 await outlet.send(f"id: {each.id}\nevent: happened\ndata: {data}\n\n".encode())
