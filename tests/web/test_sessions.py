@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
+from ixion.broker.security.credentials import ScramCredentials
 from ixion.broker.security.gate import Gate
-from ixion.broker.web.console import attempts, sessions
+from ixion.broker.web.console import attempts, door, sessions
 from ixion.broker.web.console.attempts import Attempts, network_of
-from ixion.broker.web.console.door import passes
+from ixion.broker.web.console.door import Claim, Door, Way, passes
 from ixion.broker.web.console.sessions import Sessions
 from ixion.broker.web.response import RefusedError
 from ixion.language.sasl.plain import PlainClient, PlainExchange
@@ -97,6 +98,31 @@ def test_an_address_has_few_attempts_a_minute() -> None:
     counts.take("10.0.0.2")
     time.ns += attempts.WINDOW_S * SECOND
     counts.take("10.0.0.1")
+
+
+def test_guesses_that_wait_for_their_answer_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "AT_ONCE", 1)
+    monkeypatch.setattr(door, "FAILED_S", 3600.0)
+    way = Way(("PLAIN",), lambda: Gate({"PLAIN": lambda: PlainExchange({"bob": "secret"})}, 0, Time()))
+    page = Door(
+        asks=True,
+        ways=lambda: [way],
+        authorizer=None,
+        credentials=ScramCredentials(),
+        patience_ms=lambda: 0,
+        is_secure=False,
+        port=1,
+    )
+
+    async def story() -> None:
+        guess = asyncio.create_task(page.sign_in("10.0.0.1", Claim("bob", "guess")))
+        await asyncio.sleep(0)
+        session, _ = await page.sign_in("10.0.0.2", Claim("bob", "secret"))
+        assert session.gate.principal == "User:bob"
+        assert not guess.done()
+        guess.cancel()
+
+    asyncio.run(story())
 
 
 def test_few_addresses_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

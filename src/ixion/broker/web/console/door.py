@@ -155,12 +155,12 @@ class Door:
         self._trying += 1
         try:
             gate, mechanism = await self._opened(claim)
-            if gate is None:
-                logger.info("refused %s at the live page: wrong user name, password or token", address)
-                await asyncio.sleep(until - loop.time())
-                raise SignInError("wrong user name or password" if not claim.token else "the token is not accepted")
         finally:
-            self._trying -= 1
+            self._trying -= 1  # before the pause: eight guesses would keep all others out
+        if gate is None:
+            logger.info("refused %s at the live page: wrong user name, password or token", address)
+            await asyncio.sleep(until - loop.time())
+            raise SignInError("wrong user name or password" if not claim.token else "the token is not accepted")
         self._attempts.give_back(address)
         return self.sessions.keep(secret, gate, self._lasting(gate, mechanism))
 
