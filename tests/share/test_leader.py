@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ixion.broker.log.prepare import Origin
-from ixion.broker.share.acknowledgement import ACCEPT, REJECT, RELEASE, RENEW
+from ixion.broker.share import leader as leader_of_shares
+from ixion.broker.share.acknowledgement import ACCEPT, REJECT, RELEASE, RENEW, Acknowledgement
+from ixion.broker.share.states import PENDING
 from ixion.broker.share.terms import Backoff, Terms
 from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.records.compression import Codec
+from ixion.timer.turns import Steps
 from tests.log.support import batch, marker
 from tests.replica.world import HeldWorkers
 from tests.share.world import ShareWorld, code_of, offsets_in, pieces
@@ -404,3 +409,38 @@ def test_a_session_that_ends_stops_its_fetch(world: ShareWorld) -> None:
     assert waiting == [{}]
     world.produce(*TEN)
     assert world.acquire("b") == [(0, 9, 1)]
+
+
+def test_many_changes_are_settled_in_several_turns(world: ShareWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes meanwhile waits: it is stored and answered after them."""
+    monkeypatch.setattr(leader_of_shares, "AT_ONCE", 2)
+    turns: list[Callable[[], None]] = []
+
+    def one_step_a_turn(_: object, steps: Steps[None], done: Callable[[None, Exception | None], object]) -> None:
+        try:
+            next(steps)
+        except StopIteration:
+            done(None, None)
+        else:
+            turns.append(lambda: one_step_a_turn(_, steps, done))
+
+    monkeypatch.setattr(leader_of_shares, "start_in_turns", one_step_a_turn)
+    world.produce(*TEN)
+    world.acquire("a")
+    core = world.leader().core
+    assert core is not None
+    codes: list[ErrorCode] = []
+    said = [Acknowledgement(at, at, (ACCEPT if at % 2 else RELEASE,)) for at in range(6)]
+    world.leader().acknowledge("a", said, codes.append)
+    later = world.acknowledge(6, 9, ACCEPT)
+    pending = [core.runs.tallies[PENDING]]
+    for _ in range(2):
+        turns.pop(0)()
+        pending.append(core.runs.tallies[PENDING])
+    assert pending == [8, 6, 4], "two changes in each turn; the four behind them are not written yet"
+    assert codes == later == []
+    while turns:
+        turns.pop(0)()
+    assert codes == later == [ErrorCode.NONE]
+    assert core.runs.tallies[PENDING] == 0
+    assert len(world.persister.updates) == 2

@@ -9,15 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ixion.broker.coordinators.share.runs import Runs
-from ixion.broker.coordinators.share.stored import AT_ONCE, LARGE_BYTES, States, Stored, replay, snapshot_record
+from ixion.broker.coordinators.share.stored import (
+    AT_ONCE,
+    LARGE_BYTES,
+    States,
+    Stored,
+    replay,
+    snapshot_record,
+    update_record,
+)
 from ixion.broker.replica.share_persister import StateBatch
 from ixion.language.protocol.storage import decode, encode
-from ixion.language.protocol.stored.share_state import ShareSnapshotValue
+from ixion.language.protocol.stored.share_state import ShareSnapshotValue, ShareUpdateValue
 from ixion.language.records.batch import BatchView
 from ixion.language.records.builder import BatchBuilder
 from ixion.language.records.record import Record
 from tests.coordinators.share.test_runs import batches
-from tests.coordinators.share.world import START_MS, key_of
+from tests.coordinators.share.world import START_MS, key_of, update
 
 
 @settings(max_examples=100, deadline=None)
@@ -36,6 +44,20 @@ def test_a_snapshot_is_what_the_codec_makes_of_it(changes: list[StateBatch], com
         for each in read.state_batches
     ]
     assert found == list(state.runs)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(batches, max_size=20), st.sampled_from([-1, 0, 300]))
+def test_an_update_is_what_the_codec_makes_of_it(changes: list[StateBatch], complete: int) -> None:
+    value = update_record(key_of(), 3, update(*changes, complete=complete))[1]
+    assert value is not None
+    read = decode(ShareUpdateValue, value)
+    assert encode(read, 0) == value
+    found = [
+        StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count, each.due_ms)
+        for each in read.state_batches
+    ]
+    assert found == changes
 
 
 def test_a_large_state_has_a_longer_count() -> None:

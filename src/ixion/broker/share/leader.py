@@ -33,6 +33,7 @@ from ixion.broker.share.terms import Terms
 from ixion.language.model.errors import ErrorCode, KafkaError
 from ixion.language.records.faults import LongWorkError
 from ixion.timer.task import TimerTask
+from ixion.timer.turns import Steps, start_in_turns
 
 if TYPE_CHECKING:
     from ixion.broker.share.manager import ShareManager
@@ -47,6 +48,7 @@ FENCED: Final = (
     *(ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),  # it was deleted
 )
 MOST_OWED: Final = 10_000
+AT_ONCE: Final = 500  # changes settled in one step, some 1.5 ms
 # Errors of the share coordinator by what the client gets.
 AS_SEEN: Final = {
     ErrorCode.NONE: ErrorCode.NONE,
@@ -344,18 +346,31 @@ class ShareLeader:
         self._manager.persister.write_state(self.key, update, partial(self._written, core, writes, owed))
 
     def _written(self, core: SharePartition, writes: list[Write], owed: list[Change], code: ErrorCode) -> None:
-        self._writing = False
         if code != ErrorCode.NONE:  # the next write has them, before its own changes
             owed = [*owed, *[change for write in writes if write.done is None for change in write.changes]]
             self._owed = owed[-MOST_OWED:]
-        figures = self._manager.figures
-        if code != ErrorCode.NONE:
-            figures.failed_writes += 1
+            self._manager.figures.failed_writes += 1
+
+        def settled(_: None, error: Exception | None) -> None:
+            if error is not None:
+                logger.error("changes of %s could not be settled", self.partition.log.name, exc_info=error)
+            self._settled(writes, code)
+
+        start_in_turns(self._manager.call_soon, self._settle(core, writes, code == ErrorCode.NONE), settled)
+
+    def _settle(self, core: SharePartition, writes: list[Write], are_stored: bool) -> Steps[None]:
         for write in writes:
             if write.done is not None:
-                core.settle(write.changes, code == ErrorCode.NONE, self._manager.now_ms())
-                if code == ErrorCode.NONE:
-                    figures.note(write.changes, "released")
+                for begin in range(0, len(write.changes), AT_ONCE):
+                    if begin:
+                        yield
+                    core.settle(write.changes[begin : begin + AT_ONCE], are_stored, self._manager.now_ms())
+                yield
+                if are_stored:
+                    self._manager.figures.note(write.changes, "released")
+
+    def _settled(self, writes: list[Write], code: ErrorCode) -> None:
+        self._writing = False
         if not self.closed:
             self._arm()
             self._write_letters()
