@@ -202,6 +202,21 @@ def test_a_coordinator_that_does_not_know_the_topic_yet_is_asked_again(last: boo
     assert committed(sim) == {0: 5}
 
 
+def test_the_last_commit_is_repeated_although_the_metadata_lacks_the_topic() -> None:
+    """Found by seed 120849 of the simulator: the metadata, too, came from a broker that had just started."""
+    sim = cluster(1, partitions=1)
+    machine = joined(sim)
+    sim.logs[0].append(5)
+    sim.poll(machine, 5.0)
+    sim.group.refusals.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    errand = machine.commit_automatically(sim.now_s, latest=True)
+    assert errand is not None
+    machine.client.cluster.topics.clear()
+    sim.run(5.0, lambda: errand.is_done)
+    assert errand.fault is None
+    assert committed(sim) == {0: 5}
+
+
 def test_partitions_of_a_deleted_topic_do_not_hold_up_a_revocation() -> None:
     sim = cluster(1, partitions=1)
     machine = joined(sim)

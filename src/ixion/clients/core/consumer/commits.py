@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 LAST_BY_NAME: Final = 9  # version 10 of both names topics by id only
 FIRST_OF_MANY: Final = 8  # OffsetFetch asks for several groups from then on
 FIRST_STABLE: Final = 7  # OffsetFetch can leave out offsets of open transactions
+REFUSALS: Final = 4  # of the last automatic commit, before partitions that nobody knows are given up
 MEMBERS_FROM: Final = 7  # OffsetCommit knows static members
 OUTDATED: Final = (
     ErrorCode.UNKNOWN_MEMBER_ID,
@@ -208,6 +209,7 @@ class Commit(CoordinatorErrand):
         self.is_told = False  # the consumer has seen its outcome
         self.retries = retries
         self.is_automatic = False
+        self._refusals = 0  # for which a partition was unknown
         self._member = member
         self._sent_as = ("", -1)  # member id and generation, as sent
         if not self.offsets:
@@ -288,12 +290,17 @@ class Commit(CoordinatorErrand):
     def _leave_out(self, unknown: list[TopicPartition], now_s: float) -> None:
         """End an automatic commit without these partitions. Their topic was deleted, or the coordinator has just
         started and does not know it yet. The next commit has them again; the last one is retried until our metadata
-        lacks them, too."""
-        cluster = self.coordinator.client.cluster
-        if self.retries and any(cluster.leader(place) is not None for place in unknown):
-            cluster.mark_stale()
+        lacks them, too: several times, as the metadata may be that of a broker that has just started."""
+        if self.retries:
+            self._refusals += 1
+            cluster = self.coordinator.client.cluster
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            self.retry(KafkaError(code, f"{unknown[0]}: {code.explanation}"), now_s)
+            fault = KafkaError(code, f"{unknown[0]}: {code.explanation}")
+            if self._refusals < REFUSALS or any(cluster.leader(place) is not None for place in unknown):
+                cluster.mark_stale()
+                self.retry(fault, now_s)
+            else:
+                self.finish(fault)
             return
         for place in unknown:
             del self.offsets[place]
