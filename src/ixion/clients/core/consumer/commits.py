@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LAST_BY_NAME: Final = 9  # version 10 of both names topics by id only
 FIRST_OF_MANY: Final = 8  # OffsetFetch asks for several groups from then on
 FIRST_STABLE: Final = 7  # OffsetFetch can leave out offsets of open transactions
-REFUSALS: Final = 4  # of the last automatic commit, before partitions that nobody knows are given up
+REFUSALS: Final = 4  # of the last automatic commit, before unknown partitions are left out
 MEMBERS_FROM: Final = 7  # OffsetCommit knows static members
 OUTDATED: Final = (
     ErrorCode.UNKNOWN_MEMBER_ID,
