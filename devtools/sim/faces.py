@@ -20,6 +20,7 @@ from ixion.clients.core.client import COORDINATOR
 
 BELIEFS: Final = 40  # for a coordinator that is not reached: connecting takes 1.5 s at most, its first answer 2 s
 LOOKS: Final = 3  # in a row that see a caller asleep beside something to do, or a timer that is due and does not fire
+OVERDUE_S: Final = 0.001
 
 
 class Face:
@@ -92,7 +93,8 @@ class Face:
                 continue
             if not getattr(machine, "_is_inside", True):
                 continue  # a consumer that nobody polls need not be driven
-            if machine.wake_s < self.loop.now_s:  # 0: at once, and so it may be since this moment
+            # 0: at once, and so it may be since this moment. Timers that repeat may be due at the moment of each look.
+            if machine.wake_s < self.loop.now_s - OVERDUE_S:
                 self._late[number] = late + 1
                 if late + 1 >= LOOKS:
                     return f"{self.node} {type(self).__name__}: its timer was due {LOOKS} looks ago"

@@ -345,4 +345,8 @@ TWINS: Final = (
         "a record that was accepted while its renewal was to be sent came again",
         *(120056, "shares", 16.0),
     ),
+    Kept(
+        "(the check) a timer that repeats as often as the looks was due at each of them",
+        *(130128, "clients", 2.0, ()),
+    ),
 )

@@ -706,6 +706,10 @@ REQUESTS: dict[ApiKey, Callable[[Names, int], list[Struct]]] = {
             member_epoch=0,
             endpoint_information_epoch=0,
             rebalance_timeout_ms=1_000,
+            process_id="p",
+            active_tasks=(),
+            standby_tasks=(),
+            warmup_tasks=(),
             topology=k88.Topology(epoch=0, subtopologies=(reading(names.topic),)),
         )
         for group in (names.group, "own-of-bob")

@@ -14,7 +14,7 @@ from ixion.clients.admin.admin import Calls
 from ixion.clients.aio.admin import Calls as AioCalls
 
 PARTS = {"admin", "machine", "plan", "results", "routes", "runner", "settings", "starts"}  # that hold no calls
-HELPERS = {"name_unknown", "of_partitions", "refuse_strangers", "wait_until"}
+HELPERS = {"name_unknown", "of_partitions", "partitions_of", "refuse_strangers", "sources_of", "wait_until"}
 
 
 def plans() -> dict[str, object]:

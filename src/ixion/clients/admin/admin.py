@@ -29,6 +29,7 @@ from ixion.clients.admin import (
     quotas,
     replicas,
     share_groups,
+    streams_groups,
     tokens,
     topics,
     transactions,
@@ -104,6 +105,7 @@ class Calls:
     delete_share_group_offsets = waited(share_groups.delete_share_group_offsets)
     describe_share_groups = waited(share_groups.describe_share_groups)
     list_share_group_offsets = waited(share_groups.list_share_group_offsets)
+    describe_streams_groups = waited(streams_groups.describe_streams_groups)
 
     create_delegation_token = waited(tokens.create_delegation_token)
     describe_delegation_tokens = waited(tokens.describe_delegation_tokens)

@@ -27,6 +27,7 @@ from ixion.clients.admin import (
     quotas,
     replicas,
     share_groups,
+    streams_groups,
     tokens,
     topics,
     transactions,
@@ -108,6 +109,7 @@ class Calls:
     delete_share_group_offsets = awaited(share_groups.delete_share_group_offsets)
     describe_share_groups = awaited(share_groups.describe_share_groups)
     list_share_group_offsets = awaited(share_groups.list_share_group_offsets)
+    describe_streams_groups = awaited(streams_groups.describe_streams_groups)
 
     create_delegation_token = awaited(tokens.create_delegation_token)
     describe_delegation_tokens = awaited(tokens.describe_delegation_tokens)
