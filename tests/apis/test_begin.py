@@ -1,7 +1,10 @@
-"""A handler with a long list lets others have their turn, and stops when its client has gone."""
+"""A handler with a long list lets others have their turn, and stops when its client has gone; one that waits for the
+controller may fail in a task of its own."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +13,7 @@ import pytest
 
 from ixion.broker.apis.begin import begun
 from ixion.broker.apis.call import Call
+from ixion.broker.metadata.errors import SessionExpiredError
 from ixion.language.protocol.messages.k12_heartbeat import HeartbeatResponse
 from ixion.language.wire.answer import LATER
 from ixion.timer.lane import Lane
@@ -100,3 +104,30 @@ def test_a_fault_in_a_later_turn_ends_the_request(client: Client) -> None:
     while client.turn():
         pass
     assert [str(fault) for fault in client.faults] == ["broken"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "level", "has_traceback"),
+    [(SessionExpiredError("/", "session 0x1 is over"), logging.WARNING, False), (ValueError("x"), logging.ERROR, True)],
+)
+def test_an_expired_session_is_one_line_and_a_bug_has_a_traceback(
+    caplog: pytest.LogCaptureFixture, fault: Exception, level: int, has_traceback: bool
+) -> None:
+    """Found by the simulator: a broker gets LeaderAndIsr after its session has expired. The controller asks again."""
+    failed: list[bool] = []
+    call: Any = SimpleNamespace(
+        header=SimpleNamespace(api_key=4), address="10.0.0.1", fail=lambda: failed.append(True), respond=None
+    )
+
+    async def handle(_: Call) -> Any:
+        raise fault
+
+    async def work() -> None:
+        assert begun(handle)(cast(Call, call)) is LATER
+        while not failed:
+            await asyncio.sleep(0)
+
+    asyncio.run(work())
+    (record,) = caplog.records
+    assert (record.levelno, bool(record.exc_info)) == (level, has_traceback)
+    assert "API key 4 from 10.0.0.1" in record.getMessage()
